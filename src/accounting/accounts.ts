@@ -7,6 +7,7 @@ import type { DeviceUsage, Usage } from '../model/usage.ts';
 import {
   type ContainerAccount,
   charge,
+  delegate,
   type EndedAccount,
   giveUpWaiting,
   type Moment,
@@ -20,7 +21,7 @@ import {
 } from './container-account.ts';
 import { type DeviceAccount, deviceOf, factsOf, identityOf, openDeviceAccount } from './device-account.ts';
 import { type FamilyActivity, OwnReadings } from './device-work.ts';
-import { type HeldIds, type Holder, hasMoved, holdersOf, isTaken, type UsageInput, type UsedDevice } from './holders.ts';
+import { type HeldIds, type Holder, hasMoved, holdersOf, isTaken, type UsageInput, type UsedDevice, withUsers } from './holders.ts';
 import { type Held, type HeldPart, takeRead } from './take-read.ts';
 import { type AccountsState, restoredAccounts, savedAccounts } from './usage-file.ts';
 
@@ -58,6 +59,7 @@ export interface SavedAccounts {
 
 /** Time after the end of a container in which its faults still count for it. */
 const LATE_FAULT_MS = 60_000;
+const NO_USERS: readonly never[] = [];
 const NO_HOLDER: Held = { parts: [], isShared: false };
 
 /**
@@ -168,7 +170,9 @@ export class Accounts {
       else if (held.parts.length > 0) usage.allocatedSeconds += seconds;
       else usage.unallocatedSeconds += seconds;
       if (isLooking && isUnhealthy) usage.unhealthySeconds += seconds;
-      if (isLooking && this.#isAnswered) for (const { account: holder, share } of held.parts) charge(holder, ms, share, monotonicMs);
+      if (isLooking && this.#isAnswered)
+        for (const { account: holder, share, isDelegated } of held.parts)
+          isDelegated === true ? delegate(holder, ms, monotonicMs) : charge(holder, ms, share, monotonicMs);
     }
     for (const account of this.#active.values()) stepAge(account, ms, zeroForMs);
     // The last values are unknown while no agent runs, and the ledger may lack them after a kill.
@@ -245,11 +249,15 @@ export class Accounts {
     };
     const held = new Map<string, readonly HeldPart[]>();
     const idsOf = new Map<string, HeldIds>();
-    for (const { key, holders, processes } of devices) {
-      if (holders.length === 0) continue;
-      const found = this.#holders.of(key, [holders, ...holders.map(ownUid)], () => holdersOf(holders, ownUid));
+    for (const { key, holders, users = NO_USERS, delegating = NO_USERS, processes } of devices) {
+      if (holders.length + users.length === 0) continue;
+      const found = this.#holders.of(key, [holders, users, delegating, ...holders.map(ownUid)], () =>
+        withUsers(holdersOf(holders, ownUid), { users, delegating }),
+      );
       const parts = found.map((holder): HeldPart => {
-        return { account: this.#accountOf(`${key} ${holder.name}`, holder, key, now), share: holder.share };
+        const { share, isDelegated } = holder;
+        const account = this.#accountOf(`${key} ${holder.name}`, holder, key, now);
+        return { account, share, ...(isDelegated && { isDelegated }) };
       });
       held.set(key, parts);
       if (processes.length > 0) for (const { account } of parts) seeRun(account, runOf(processes, account.usage.uid, parts), nowMs);
@@ -257,9 +265,11 @@ export class Accounts {
     }
     this.#holders.end();
     const absent = this.#absent(held, idsOf, now);
-    const withStrangers = new Set(devices.filter((one) => hasStrangers(one, held.get(one.key) ?? [])).map(({ key }) => key));
+    const withOthers = new Set(
+      devices.flatMap((one) => (one.users !== undefined || hasStrangers(one, held.get(one.key) ?? []) ? [one.key] : [])),
+    );
     this.#held = new Map(
-      [...held].map(([key, parts]) => [key, { parts, isShared: parts.length > 1 || absent.has(key) || withStrangers.has(key) }]),
+      [...held].map(([key, parts]) => [key, { parts, isShared: parts.length > 1 || absent.has(key) || withOthers.has(key) }]),
     );
     for (const { parts, isShared } of this.#held.values()) {
       for (const { account } of parts) isShared ? account.counters.share() : account.counters.hold(monotonicMs);

@@ -12,7 +12,7 @@ export type Changing<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
  * Account of one container on one device. It is changed in place at each snapshot. Times whose name ends in `AtMs` are monotonic. The
- * allocated time is always the sum of idle, unobserved, pending and busy time, where each engine alone is busy for at most the busy time.
+ * allocated time is always the sum of delegated, idle, unobserved, pending and busy time, where each engine alone is busy for at most the busy time.
  */
 export interface ContainerAccount {
   /** Namespace, pod and container as one text. */
@@ -77,6 +77,15 @@ export function charge(account: ContainerAccount, ms: number, share: number, mon
   account.usage.shareSeconds += (ms * share) / 1_000;
   account.pendingMs += ms;
   account.seenAtMs = monotonicMs;
+}
+
+/** Adds time up to now, in which the container held the device for its users. Reads of this time are theirs. */
+export function delegate(account: ContainerAccount, ms: number, monotonicMs: number): void {
+  const { usage } = account;
+  giveUpWaiting(account);
+  usage.allocatedSeconds += ms / 1_000;
+  usage.delegatedSeconds = (usage.delegatedSeconds ?? 0) + ms / 1_000;
+  Object.assign(account, { seenAtMs: monotonicMs, countedFromAtMs: monotonicMs, lookedAtMs: monotonicMs, observedAtMs: monotonicMs });
 }
 
 /** One read, as it concerns one container. */

@@ -1,11 +1,15 @@
 import type { Allocation } from '../model/allocation.ts';
 import type { Device } from '../model/device.ts';
 import type { HeldRecord } from '../model/device-record.ts';
+import { containerNameOf } from '../model/device-use.ts';
 import type { Reading } from '../model/metric.ts';
 import type { ContainerReadings } from '../model/snapshot.ts';
 
 /** The part of a device's record that the accounts use. */
-export type UsedDevice = Pick<HeldRecord, 'key' | 'device' | 'holders' | 'readings' | 'processes' | 'strangers' | 'current'>;
+export type UsedDevice = Pick<
+  HeldRecord,
+  'key' | 'device' | 'holders' | 'readings' | 'processes' | 'strangers' | 'users' | 'delegating' | 'current'
+>;
 
 /** Input of the accounts, from one snapshot. */
 export interface UsageInput {
@@ -38,6 +42,8 @@ export interface Holder {
   readonly ids: HeldIds;
   /** The container's ids among the ids of all holders, 0 to 1. */
   readonly share: number;
+  /** It holds the device for its users, who have its share. */
+  readonly isDelegated?: true;
 }
 
 /** Joins the allocations of one device by container. The shares add up to 1. */
@@ -60,6 +66,28 @@ export function holdersOf(allocations: readonly Allocation[], uidOf: UsageInput[
     });
   }
   return [...found.values()];
+}
+
+/**
+ * The holders of a device with its users. Users divide what delegating holders hold, or a device that nobody holds. Beside other holders a user
+ * has no share. The shares add up to 1.
+ */
+export function withUsers(
+  holders: readonly Holder[],
+  { users = [], delegating = [] }: Pick<UsedDevice, 'users' | 'delegating'>,
+): readonly Holder[] {
+  if (users.length === 0) return holders;
+  const isDelegated = ({ namespace, pod, container }: Holder): boolean =>
+    delegating.some((one) => one.namespace === namespace && one.pod === pod && one.container === container);
+  const given = holders.length === 0 ? 1 : holders.filter(isDelegated).reduce((sum, { share }) => sum + share, 0);
+  return [
+    ...holders.map((holder): Holder => (isDelegated(holder) ? { ...holder, share: 0, isDelegated: true } : holder)),
+    ...users.map((user): Holder => {
+      const named = containerNameOf(user);
+      const name = `${named.namespace}/${named.pod}/${named.container}`;
+      return { ...named, name, uid: user.uid, ids: {}, share: given / users.length };
+    }),
+  ];
 }
 
 function idOf({ resource, deviceId, claim }: Allocation): HeldIds {

@@ -20,14 +20,29 @@ export const usageOptions = {
     ['Xorg', 'Xwayland', 'gnome-shell'],
     'Names of processes that may use a device that they do not hold. The kernel cuts names to 15 characters.',
   ),
+  'delegated-holders': listOption(
+    ['kai-resource-reservation/*', 'runai-reservation/*'],
+    'Pods that hold devices for the pods that use them: `namespace/pod`, or `label=value` by the Pods API of the kubelet; * stands for any characters.',
+  ),
+  'delegated-ids': listOption(
+    ['volcano.sh/*'],
+    'Ids that do not tell which device a container uses, because a scheduler chooses it: `resource`, or `resource:id`; * stands for any characters.',
+  ),
 } as const satisfies OptionSpecs;
 
-/** The options with the programs of all families among the allowed processes. */
-export const usageOptionsFor = (families: readonly { readonly programs?: readonly string[] }[]): typeof usageOptions => {
+interface UsingFamily {
+  readonly programs?: readonly string[];
+  readonly delegatedIds?: readonly string[];
+}
+
+/** The options with the programs and the delegated ids of all families. */
+export const usageOptionsFor = (families: readonly UsingFamily[]): typeof usageOptions => {
   const allowed = usageOptions['allowed-processes'];
+  const ids = usageOptions['delegated-ids'];
   return {
     ...usageOptions,
     'allowed-processes': { ...allowed, default: [...families.flatMap(({ programs = [] }) => programs), ...allowed.default] },
+    'delegated-ids': { ...ids, default: [...families.flatMap(({ delegatedIds = [] }) => delegatedIds), ...ids.default] },
   };
 };
 export type UsageOptions = OptionValues<typeof usageOptions>;

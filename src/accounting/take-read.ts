@@ -11,12 +11,14 @@ import type { UsageInput, UsedDevice } from './holders.ts';
 export interface HeldPart {
   readonly account: ContainerAccount;
   readonly share: number;
+  /** Its users have its share, and the reads. */
+  readonly isDelegated?: true;
 }
 
 /** Who holds a device. */
 export interface Held {
   readonly parts: readonly HeldPart[];
-  /** Several containers hold it, one that the kubelet's answer lacks may hold it still, or a process of another pod uses it. */
+  /** Several containers hold it, one that the kubelet's answer lacks may hold it still, or another pod uses it. */
   readonly isShared: boolean;
 }
 
@@ -36,7 +38,8 @@ interface Rules {
 /** Gives each holder what a new read of the device shows. Does nothing without a new read. */
 export function takeRead(account: DeviceAccount, read: Read, now: Pick<UsageInput, 'nowMs' | 'monotonicMs'>, rules: Rules): void {
   const { device, held, wasShared, own } = read;
-  const { parts: holders, isShared } = held;
+  const { isShared } = held;
+  const holders = held.parts.filter(({ isDelegated }) => isDelegated !== true);
   const times = device.current;
   if (times === undefined || (account.readFromMs !== undefined && times.startedMs <= account.readFromMs)) return;
   account.readFromMs = times.startedMs;
@@ -50,11 +53,13 @@ export function takeRead(account: DeviceAccount, read: Read, now: Pick<UsageInpu
 
   const ownOf = ({ account: { name } }: HeldPart): Readings => own.of(name, device.device.id);
   const isExclusive = !isShared && !wasShared;
-  const strangers = isShared ? (device.strangers ?? []) : [];
+  const { users = [] } = device;
+  // A user has an account. What others use belongs to nobody.
+  const strangers = (isShared ? (device.strangers ?? []) : []).filter((one) => !users.some(({ uid }) => uid === one.podUid));
   const taking = holders.filter(({ account: one }) => times.startedMs >= one.countedFromAtMs && times.monotonicMs > one.lookedAtMs);
   const observed = taking.map((holder): Sharer => {
     // Readings of a container that is alone now are those of the device.
-    const readings = holders.length === 1 && strangers.length === 0 ? Readings.NONE : ownOf(holder);
+    const readings = holders.length === 1 && strangers.length + users.length === 0 ? Readings.NONE : ownOf(holder);
     const spanMs = observe(holder.account, {
       lookMs: times.monotonicMs,
       work: workSince(isExclusive ? work : workOfSharer(family, work, readings), holder.account.countedFromAtMs, rules.staleAfterMs),
@@ -85,6 +90,8 @@ function divide(observed: readonly Sharer[], strangers: readonly DeviceProcess[]
   const weights = sharers.map(({ load, share }) => (isBusy ? load : share));
   const strangePods = new Set(strangers.map(({ podUid }) => podUid)).size;
   const total = sumOfAll(weights) + (isBusy ? strange : strangePods / Math.max(1, observed.length));
+  // Users without a share, alone and idle: what the device takes is not theirs.
+  if (total === 0) return;
   for (const [index, { account }] of sharers.entries()) {
     account.energyShares = (account.energyShares ?? 0) + (weights[index] as number) / total;
   }

@@ -31,6 +31,7 @@ export const CONTAINER_USAGE = shape(
       endedAtMs: TIME,
       lastActiveMs: TIME,
       restarts: SPAN,
+      delegatedSeconds: SECONDS,
       restartedMs: TIME,
       isNew: { const: true },
     },

@@ -4,20 +4,24 @@ import type { ResourceDevices } from '../health/journal/ready-devices.ts';
 import { useLimits } from '../health/occupancy/explained.ts';
 import type { PresentHolder } from '../incidents/fault-holders.ts';
 import { FaultLedger } from '../incidents/fault-ledger.ts';
+import { containerReadings } from '../join/container-readings.ts';
 import { localities } from '../join/localities.ts';
 import { type NameConflicts, nameConflicts, type Origins } from '../join/name-conflicts.ts';
-import { checkpointUids, containerReadings, podUids } from '../join/processes.ts';
+import { checkpointUids, podUids } from '../join/processes.ts';
 import { findOwners, type Owners, type Resolver } from '../join/resolve.ts';
+import { isDelegatedId } from '../join/users.ts';
+import type { Allocation } from '../model/allocation.ts';
+import { allocationKey } from '../model/allocation.ts';
 import { wallClockOf } from '../model/clock-step.ts';
 import type { ContainerLocality } from '../model/container-locality.ts';
 import type { Device } from '../model/device.ts';
-import type { DeviceRecord, JudgedRecord, UsedRecord } from '../model/device-record.ts';
-import type { DeviceUse, UseLimits } from '../model/device-use.ts';
+import type { DeviceRecord, HeldRecord, JudgedRecord, UsedRecord } from '../model/device-record.ts';
+import type { DelegationRules, DeviceUse, UseLimits } from '../model/device-use.ts';
 import type { HealthEvent } from '../model/events.ts';
 import { HardwareKeys } from '../model/hardware.ts';
 import type { Finding, Verdict } from '../model/health.ts';
 import { KeptStep, keptList } from '../model/kept.ts';
-import { areHoldersKnown } from '../model/pod-resources.ts';
+import { areHoldersKnown, type PodFactsByName } from '../model/pod-resources.ts';
 import { areSameFields, keptBy, type Readings } from '../model/readings.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { WaitingTracker } from '../waiting/tracker.ts';
@@ -40,7 +44,8 @@ import {
   withNames,
   withoutEnded,
 } from './steps.ts';
-import { OccupancyTracker, placementFindings } from './use.ts';
+import { kinOf, OccupancyTracker, placementFindings } from './use.ts';
+import { UserTracker } from './users.ts';
 
 export type Judge = (
   devices: readonly UsedRecord[],
@@ -81,6 +86,7 @@ export class Assembler {
   readonly #accounts: Accounts | undefined;
   readonly #waiting: WaitingTracker | undefined;
   readonly #occupancy: OccupancyTracker;
+  readonly #users = new UserTracker();
   readonly #kept = {
     names: new KeptStep<NameConflicts>(),
     localities: new KeptStep<ContainerLocality | undefined>(),
@@ -205,6 +211,10 @@ export class Assembler {
     const readings = (device: Device): Readings => this.#faults.readingsOf(keys.of(device));
     const repeats = (device: Device): readonly Finding[] => this.#faults.findingsOf(keys.of(device));
     const held = heldRecords(listed, owners.holders, { begun, now, staleAfterMs: settings.staleAfterMs, readings, repeats, limits, uidOf });
+    const kin = kinOf(known);
+    const delegation = settings.use?.delegation ?? NO_DELEGATION;
+    const isWatched = (family: string): boolean => settings.use?.activities.get(family)?.isForHoldersOnly === true;
+    this.#users.look(held, { kin, isWatched, rules: delegation, limits, podResources, inCheckpoint, pods }, now);
     const ownReadings = containerReadings(held, settings.specs, { checkpoint, ...facts });
     const faultsOf: UsageInput['faultsOf'] = (device, holder, uid) => this.#faults.ownReadings(keys.of(device), holder, uid);
     const usage = this.#accounts?.step({ ...now, devices: held, containerReadings: ownReadings, answeredAtMs, uidOf, faultsOf });
@@ -215,6 +225,9 @@ export class Assembler {
     const { verdicts: judgedBefore } = before;
     const owned = {
       unresolved: unresolvedIn(owners.allocations),
+      delegated: podResources.allocations.filter((allocation) => isDelegatedId(delegation.ids, allocation)),
+      isKept: (allocation: Allocation) => podResources.held.has(allocationKey(allocation)),
+      kin,
       inCheckpoint,
       pods,
       areHoldersKnown: isAnswering,
@@ -247,7 +260,7 @@ export class Assembler {
       podResources,
       ...(usage === undefined ? {} : { usage }),
       ...(waiting === undefined ? {} : { waiting }),
-      ...facts,
+      ...(pods === undefined || facts.pods === undefined ? {} : { pods: withUsers(facts.pods, pods, held) }),
     };
   }
 }
@@ -255,9 +268,16 @@ export class Assembler {
 const NO_LIMITS = { 'allowed-processes': [], 'dirty-mib': 0 };
 const limitsOf = keptBy(useLimits);
 
+/** The facts of holders with those of users. */
+function withUsers(known: PodFactsByName, pods: PodFactsByName, held: readonly HeldRecord[]): PodFactsByName {
+  const uids = new Set(held.flatMap(({ users = [] }) => users.map(({ uid }) => uid)));
+  return uids.size === 0 ? known : new Map([...known, ...[...pods].filter(([, { uid }]) => uids.has(uid))]);
+}
+
 /** The record of before, if it is of the same: outputs of a device then keep what they made of it. */
 const keptRecord = (before: JudgedRecord | undefined, now: JudgedRecord): JudgedRecord =>
   before !== undefined && areSameFields(before, now) ? before : now;
 
+const NO_DELEGATION: DelegationRules = { holders: [], ids: [] };
 const NO_ORIGINS: Origins = new Map();
 const NO_FINDINGS: ReadonlyMap<string, Finding> = new Map();

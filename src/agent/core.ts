@@ -281,6 +281,7 @@ function joined({
     rules: {
       pools,
       withoutHardware: [...podResources['without-hardware'], ...families.flatMap(({ withoutHardware = [] }) => withoutHardware)],
+      delegatedIds: usage['delegated-ids'],
       families: declared(families, ({ resolve }) => resolve),
       numbers: declared(families, ({ ownsNumbers }) => ownsNumbers),
       origins: declared(families, ({ origin = 'code' }) => origin),
@@ -296,6 +297,7 @@ function joined({
       idle,
       canWait: new Set(declared(families, ({ progress }) => progress).keys()),
       limits: usage,
+      delegation: { holders: usage['delegated-holders'], ids: usage['delegated-ids'] },
     },
     isPlacementJudged: Object.entries(health.conditions ?? {}).some(
       ([key, { enabled: isEnabled }]) => isEnabled === true && key.endsWith(`.${POOR_PLACEMENT}`),

@@ -66,7 +66,8 @@ export class HolderSources {
         : logger.info("the kubelet's Pods API does not answer; pods have no UID and no extended resources", { detail });
     const onChange = (): void => parts.changed(true);
     const onReady = (): void => this.poller.settled();
-    this.pods = podsApi && new PodsReader({ options: podsApi, clock, onChange, labels: usage.labels, onProblem, onReady });
+    const labels = [...new Set([...usage.labels, ...usage['delegated-holders'].flatMap((one) => /^(.+?)=/.exec(one)?.[1] ?? [])])];
+    this.pods = podsApi && new PodsReader({ options: podsApi, clock, onChange, labels, onProblem, onReady });
     this.poller = createPodResourcesPoller({
       options: podResources,
       specDirectories: cdi.dirs,

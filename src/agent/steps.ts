@@ -264,7 +264,7 @@ function readBefore({ readBeforeMs: beforeMs = 0 }: DeviceRecord, begun: Moment)
 export const unresolvedIn = (allocations: readonly AllocationState[]): readonly Allocation[] =>
   allocations.flatMap(({ allocation, unresolved }) => (unresolved === 'no-device' || unresolved === 'ambiguous' ? [allocation] : []));
 
-const NO_OCCUPANCY: Occupancy = { user: undefined, occupancy: undefined };
+const NO_OCCUPANCY: Occupancy = { lastHolders: undefined, occupancy: undefined };
 
 /** Adds what the devices do, compared with their holders. `occupancies` and `placement` are keyed by device key. */
 export function usedRecords(
@@ -276,10 +276,10 @@ export function usedRecords(
 ): readonly UsedRecord[] {
   return held.map((record) => {
     const { key, current } = record;
-    const { user, occupancy } = occupancies?.get(key) ?? NO_OCCUPANCY;
+    const { lastHolders, occupancy } = occupancies?.get(key) ?? NO_OCCUPANCY;
     const own = placement.get(key);
     const use = occupancy && kept.of(key, [occupancy, current, limits, own], () => useOf(occupancy, current as ReadTimes, limits, own));
-    return Object.assign(record, { user, occupancy, use });
+    return Object.assign(record, { lastHolders, occupancy, use });
   });
 }
 

@@ -1,17 +1,17 @@
 import { POOR_PLACEMENT } from '../health/policy/use-conditions.ts';
 import { type LocalityFacts, nearerSet } from '../join/localities.ts';
-import { type CheckpointUids, holdingPods, processOwners } from '../join/processes.ts';
+import { type CheckpointUids, holdingPods, podsOfSameId, processOwners } from '../join/processes.ts';
 import type { Allocation } from '../model/allocation.ts';
 import type { DeviceProcess } from '../model/collection.ts';
 import type { ContainerLocality } from '../model/container-locality.ts';
 import type { ActivitySpec, IdleThresholds } from '../model/declaration.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import { activityOf, type DeviceActivity, type TrafficSum } from '../model/device-activity.ts';
-import type { HeldRecord, UsedRecord } from '../model/device-record.ts';
-import type { DeviceUse, DeviceUser, HoldingPod, OwnedProcess } from '../model/device-use.ts';
+import type { DeviceRecord, HeldRecord, UsedRecord } from '../model/device-record.ts';
+import type { DelegationRules, DeviceUse, HoldingPod, LastHolders, OwnedProcess } from '../model/device-use.ts';
 import { HardwareKeys } from '../model/hardware.ts';
 import type { Finding, Verdict } from '../model/health.ts';
-import { KeptStep } from '../model/kept.ts';
+import { KeptStep, keptList } from '../model/kept.ts';
 import { type PodFactsByName, podName } from '../model/pod-resources.ts';
 import { areSameFields, keptBy, ofMetric, type Readings } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
@@ -24,6 +24,7 @@ export interface UseSettings {
   readonly idle: IdleThresholds;
   /** Families whose devices can be said to wait. */
   readonly canWait?: ReadonlySet<string>;
+  readonly delegation?: DelegationRules;
 }
 
 /** What one snapshot joins. */
@@ -32,6 +33,11 @@ export interface UseInput {
   readonly known: ReadonlyMap<string, HeldRecord>;
   /** Allocations that lead to no known device. */
   readonly unresolved: readonly Allocation[];
+  /** Allocations whose ids do not tell the device. */
+  readonly delegated: readonly Allocation[];
+  /** Whether the kubelet's latest answer lacks an allocation. */
+  isKept(allocation: Allocation): boolean;
+  readonly kin: Kin;
   /** Absent while it is not judged. */
   readonly waiting?: readonly ContainerWaiting[] | undefined;
   readonly inCheckpoint: CheckpointUids;
@@ -43,11 +49,11 @@ export interface UseInput {
 }
 
 /** Result of the comparison for one device. */
-export type Occupancy = Pick<UsedRecord, 'user' | 'occupancy'>;
+export type Occupancy = Pick<UsedRecord, 'lastHolders' | 'occupancy'>;
 
 interface Kept {
   readonly device: Device;
-  readonly user: DeviceUser | undefined;
+  readonly lastHolders: LastHolders | undefined;
   /** The pods that the latest answer of the kubelet names, and when they were first seen; undefined before an answer. */
   readonly held?: { readonly pods: readonly HoldingPod[]; readonly fromMs: number } | undefined;
   readonly work?: Work | undefined;
@@ -76,13 +82,13 @@ export class OccupancyTracker {
   /** `before`: devices that an earlier run of the agent knew, with their holders. */
   constructor(before: readonly RestoredDevice[] = []) {
     const keys = new HardwareKeys(before.map(({ device }) => device));
-    this.#kept = new Map(before.map(({ device, user }) => [keys.of(device), { device, user }]));
+    this.#kept = new Map(before.map(({ device, user: lastHolders }) => [keys.of(device), { device, lastHolders }]));
   }
 
   /** The result is keyed by device key. */
   compare({ activities, idle, canWait }: UseSettings, input: UseInput, now: Moment): ReadonlyMap<string, Occupancy> {
-    const kin = kinOf(input.known);
-    const { inCheckpoint, pods, areHoldersKnown } = input;
+    const { inCheckpoint, pods, areHoldersKnown, kin } = input;
+    const delegates = holdingPods(input.delegated, inCheckpoint, pods);
     const possible = holdingPods(input.unresolved, inCheckpoint, pods);
     const keys = new HardwareKeys([...input.known.values()].map(({ device }) => device));
     const kept = new Map<string, Kept>();
@@ -96,20 +102,23 @@ export class OccupancyTracker {
       const all = kinHolders.length === 0 ? holders : [...holders, ...kinHolders];
       const uids = all.map((holder) => pods?.get(podName(holder))?.uid ?? [...inCheckpoint(holder)].join());
       const held = this.#pods.of(key, [...all, ...uids], () => holdingPods(all, inCheckpoint, pods));
-      const user = areHoldersKnown ? userAfter(before?.user, held, now) : before?.user;
+      const lastHolders = areHoldersKnown ? lastHoldersAfter(before?.lastHolders, held, now) : before?.lastHolders;
       const heldNow = areHoldersKnown ? heldAfter(before?.held, held, now) : before?.held;
       const work = workAfter(before?.work, record, spec, idle[device.family]);
       const seen = current === undefined || isUnread ? undefined : memoryAndPorts(current.readings);
       const isPortUp = seen === undefined ? before?.isPortUp : seen.ports.includes(true);
       const hardware = keys.of(device);
       if (current === undefined || seen === undefined) {
-        kept.set(hardware, { device, user, held: heldNow, work, isPortUp });
-        found.set(key, { user, occupancy: undefined });
+        kept.set(hardware, { device, lastHolders, held: heldNow, work, isPortUp });
+        found.set(key, { lastHolders, occupancy: undefined });
         continue;
       }
       const processes = current.processes ?? NO_PROCESSES;
-      const related = { held, possible, user, pods };
-      const owned = this.#owners.of(key, [processes, held, user, pods, ...possible], () => processOwners(processes, related));
+      const isDelegated = record.delegating !== undefined;
+      const related = { held, possible, lastHolders, isDelegated, delegates, pods };
+      const reasons = [processes, held, lastHolders, isDelegated, pods, ...possible, ...delegates];
+      const owned = this.#owners.of(key, reasons, () => processOwners(processes, related));
+      const sameId = podsOfSameId(holders, pods, input.isKept);
       const activity = work && sinceHolders(work.activity, heldNow);
       const use: DeviceUse = {
         monotonicMs: current.monotonicMs,
@@ -122,7 +131,8 @@ export class OccupancyTracker {
         isReadWithHolders: heldNow !== undefined && current.startedMs >= heldNow.fromMs,
         holders: namesOf(holders),
         isHeld: held.length > 0,
-        ...(user === undefined ? {} : { user }),
+        ...(lastHolders === undefined ? {} : { lastHolders }),
+        ...(sameId.length === 0 ? {} : { sameId: keptList(before?.occupancy?.sameId ?? [], sameId) }),
         ...(canWait?.has(device.family) === true ? waitingOf(waiting.get(key), holders, input.waiting !== undefined) : {}),
         processes: owned,
         hasAllProcesses: current.hasAllProcesses ?? false,
@@ -131,8 +141,8 @@ export class OccupancyTracker {
         isPortFaultTold: before?.isPortUp === true || isPortFaultTold(input.verdicts.get(key)),
       };
       const occupancy = before?.occupancy !== undefined && areSameFields(before.occupancy, use) ? before.occupancy : use;
-      kept.set(hardware, { device, user, held: heldNow, work, isPortUp, occupancy });
-      found.set(key, { user, occupancy });
+      kept.set(hardware, { device, lastHolders, held: heldNow, work, isPortUp, occupancy });
+      found.set(key, { lastHolders, occupancy });
     }
     this.#kept = kept;
     this.#pods.end();
@@ -154,7 +164,7 @@ const nameOf = ({ namespace, pod }: Allocation): string => `${namespace}/${pod}`
 const namesOf = keptBy((holders: readonly Allocation[]): readonly string[] => [...new Set(holders.map(nameOf))].sort());
 
 /** While the holders are not known, the earlier ones stay. The first look without a holder is their end. */
-function userAfter(before: DeviceUser | undefined, held: readonly HoldingPod[], { nowMs }: Moment): DeviceUser | undefined {
+function lastHoldersAfter(before: LastHolders | undefined, held: readonly HoldingPod[], { nowMs }: Moment): LastHolders | undefined {
   if (held.length > 0)
     return before?.endedAtMs === undefined && before !== undefined && areSamePods(before.pods, held) ? before : { pods: held };
   return before === undefined || before.endedAtMs !== undefined ? before : { ...before, endedAtMs: nowMs };
@@ -210,7 +220,7 @@ const tellsPortFault = keptBy((verdict: Verdict): boolean => {
   return [...conditions, ...ignored, ...pending].some(isOfPort);
 });
 
-interface Kin {
+export interface Kin {
   /** Keys of the parts of a device and of the whole that it is a part of. */
   of(key: string): readonly string[];
   parts(key: string): readonly string[];
@@ -219,7 +229,7 @@ interface Kin {
 const NO_KEYS: readonly string[] = [];
 
 /** Relations between the present devices. A missing part does not make its GPU a whole with parts. */
-function kinOf(known: ReadonlyMap<string, HeldRecord>): Kin {
+export function kinOf(known: ReadonlyMap<string, DeviceRecord>): Kin {
   const parts = new Map<string, string[]>();
   const wholes = new Map<string, string>();
   for (const [key, { device, missingSinceMs }] of known) {
@@ -238,7 +248,7 @@ function kinOf(known: ReadonlyMap<string, HeldRecord>): Kin {
 
 /**
  * Says of each GPU whether its container would be nearer to its other devices with GPUs that are free now. Only while the holders are known.
- * A GPU is free when no container holds it or a part of it, and its last verdict lets a container use it.
+ * A GPU is free when no container holds it or a part of it, no pod uses it, and its last verdict lets a container use it.
  */
 export function placementFindings(
   held: readonly HeldRecord[],
@@ -248,8 +258,10 @@ export function placementFindings(
 ): ReadonlyMap<string, Finding> {
   const gpus = held.filter(({ device }) => facts.roleOf(device.family) === 'gpu');
   const inUse = new Set(
-    gpus.flatMap(({ key, device, holders }) =>
-      holders.length === 0 ? [] : [key, ...(device.parent === undefined ? [] : [deviceKey({ family: device.family, id: device.parent })])],
+    gpus.flatMap(({ key, device, holders, users }) =>
+      holders.length === 0 && users === undefined
+        ? []
+        : [key, ...(device.parent === undefined ? [] : [deviceKey({ family: device.family, id: device.parent })])],
     ),
   );
   const isUsable = (key: string): boolean => ['healthy', 'degraded'].includes(verdicts.get(key)?.state ?? 'unknown');

@@ -1,6 +1,7 @@
 import type { Allocation } from '../model/allocation.ts';
 import { defined } from '../model/defined.ts';
 import { type Device, deviceKey } from '../model/device.ts';
+import type { DeviceUser } from '../model/device-use.ts';
 import type {
   ActiveCondition,
   HealthState,
@@ -19,11 +20,11 @@ export type ShownState = HealthState | 'missing';
 
 /**
  * Use of a device. `held`: a container holds it. `held by parts`: no container holds it, but containers hold parts of it, so that it cannot
- * be allocated itself. `free`: the kubelet says that no container holds it. `unknown`: the kubelet did not say it, or
+ * be allocated itself. `used`: no container holds it, but the processes of pods use it. `free`: the kubelet says that no container holds it. `unknown`: the kubelet did not say it, or
  * a container holds an id that several devices have.
  */
-export type DeviceUse = 'held' | 'held by parts' | 'free' | 'unknown';
-export const DEVICE_USES: readonly DeviceUse[] = ['held', 'held by parts', 'free', 'unknown'];
+export type DeviceUse = 'held' | 'held by parts' | 'used' | 'free' | 'unknown';
+export const DEVICE_USES: readonly DeviceUse[] = ['held', 'held by parts', 'used', 'free', 'unknown'];
 
 /** Facts of a device that its row shows. */
 type ShownFacts = Pick<
@@ -54,6 +55,8 @@ export interface DeviceView extends ShownFacts {
   readonly use: DeviceUse;
   /** Containers that hold the device or a part of it. */
   readonly holders: readonly HolderView[];
+  /** Pods whose processes use the device without holding it, by name, or by UID where no name is known; absent without one. */
+  readonly users?: readonly UserView[];
   /** The farthest device that a container holds with it, and the way to it: `SYS to eth0`. */
   readonly farthest?: string;
   /** The most telling readings, three at most. */
@@ -108,6 +111,18 @@ export interface ConditionView {
 export interface HolderView extends Omit<Allocation, 'numaNodes'> {
   /** Name of the part that it holds, as `name` of its row; absent when it holds the device itself. */
   readonly part?: string;
+  /** The container holds the device for its users. */
+  readonly delegated?: true;
+}
+
+export type UserView = Omit<DeviceUser, 'processes'>;
+
+/** `namespace/pod`, or the UID. */
+export const userName = ({ namespace, pod, uid }: UserView): string => (pod === undefined ? `pod ${uid}` : `${namespace}/${pod}`);
+
+/** The first user, and how many others; undefined without one. */
+export function usersText({ users: [first, ...others] = [] }: Pick<DeviceView, 'users'>): string | undefined {
+  return first && `used by ${userName(first)}${others.length === 0 ? '' : ` +${others.length}`}`;
 }
 
 /** A reading of a device, ready to be shown. */

@@ -1,6 +1,6 @@
 import type { Allocation } from '../model/allocation.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
-import { type DeviceUse, type HolderView, parentKey } from './device-view.ts';
+import { type DeviceView, type HolderView, parentKey } from './device-view.ts';
 import { nameOf } from './name.ts';
 
 /** Who holds each device, and what that makes of its use. */
@@ -23,12 +23,16 @@ export class Holders {
     }
   }
 
-  of(state: DeviceState): { readonly use: DeviceUse; readonly holders: readonly HolderView[] } {
-    const own = state.holders.map((holder) => holderView(holder));
+  of(state: DeviceState): Pick<DeviceView, 'use' | 'holders' | 'users'> {
+    const { users = [], delegating = [] } = state;
+    const own = state.holders.map(
+      (one): HolderView => (delegating.includes(one) ? { ...holderView(one), delegated: true } : holderView(one)),
+    );
     const byParts = this.#ofParts(state, 0);
     const nobody = this.isAnswered && !this.mayBeHeld(state) ? 'free' : 'unknown';
-    const use = own.length > 0 ? 'held' : byParts.length > 0 ? 'held by parts' : nobody;
-    return { use, holders: distinct([...own, ...byParts]) };
+    const use = own.length > 0 ? 'held' : byParts.length > 0 ? 'held by parts' : users.length > 0 ? 'used' : nobody;
+    const using = users.map(({ processes: _processes, ...user }) => user);
+    return { use, holders: distinct([...own, ...byParts]), ...(using.length === 0 ? {} : { users: using }) };
   }
 
   /** Whether a container holds an id that can belong to this device or to a part of it. */

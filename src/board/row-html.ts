@@ -1,4 +1,12 @@
-import { type Appearance, appearanceOf, type DeviceUse, type DeviceView, type HolderView, type ShownValue } from './device-view.ts';
+import {
+  type Appearance,
+  appearanceOf,
+  type DeviceUse,
+  type DeviceView,
+  type HolderView,
+  type ShownValue,
+  usersText,
+} from './device-view.ts';
 import { type Html, html } from './html.ts';
 import { devicePath, podPath } from './paths.ts';
 import { sparkline } from './spark.ts';
@@ -35,10 +43,21 @@ export function foldHtml(whole: DeviceView, parts: readonly DeviceView[]): Html 
 
 const edgeOf = (state: Appearance): string => (state === 'unhealthy' || state === 'missing' ? 'bad' : state === 'degraded' ? 'warn' : '');
 
-const USE_TEXTS: Readonly<Record<DeviceUse, string>> = { held: '', 'held by parts': 'by parts', free: 'free', unknown: 'unknown' };
+const USE_TEXTS: Readonly<Record<DeviceUse, string>> = {
+  held: '',
+  'held by parts': 'by parts',
+  used: '',
+  free: 'free',
+  unknown: 'unknown',
+};
 
-/** Who holds a device: the first one, and how many others. Links are outside the order of tabs, because the list of pods has them, too. */
-function useCell({ use, holders }: DeviceView): Html {
+/** Who holds a device: the first one, and how many others; and who uses it without holding it. Links are outside the order of tabs, because the list of pods has them, too. */
+function useCell(device: DeviceView): Html {
+  const users = usersText(device);
+  return users === undefined ? holderCell(device) : html`${holderCell(device)} <small>${users}</small>`;
+}
+
+function holderCell({ use, holders }: DeviceView): Html {
   const pods = podsOf(holders);
   const [first, ...others] = pods;
   if (first === undefined) return html`<span class="soft">${USE_TEXTS[use]}</span>`;

@@ -1,7 +1,18 @@
 import { conditionName } from '../model/condition-text.ts';
 import { type PciePlace, pciePathBetween } from '../model/locality.ts';
 import type { Board } from './board.ts';
-import { type Appearance, appearanceOf, conditionsOf, DEVICE_USES, type DeviceView, modelText, sinceOf, stateOf } from './device-view.ts';
+import {
+  type Appearance,
+  appearanceOf,
+  conditionsOf,
+  DEVICE_USES,
+  type DeviceView,
+  type HolderView,
+  modelText,
+  sinceOf,
+  stateOf,
+  userName,
+} from './device-view.ts';
 import { APPEARANCES, byAttention, compareNames, compareTexts, inTrees, type PlacedRow, rankOf } from './order.ts';
 import { wayTo } from './ways.ts';
 
@@ -113,12 +124,15 @@ export function viewOf({ devices }: Pick<Board, 'devices'>, view: BoardView): re
   return [{ rows: inTrees(shown, compare) }];
 }
 
+/** Those who hold a device, and those who use it. */
+const podsOn = ({ holders, users = [] }: DeviceView): readonly Partial<HolderView>[] => [...holders, ...users];
+
 export function matches(row: DeviceView, { text, family, state, namespace, holder }: BoardView): boolean {
   return (
     (family === undefined || row.family === family) &&
     (state === undefined || appearanceOf(row) === state) &&
-    (namespace === undefined || row.holders.some((one) => one.namespace === namespace)) &&
-    (holder === undefined || row.holders.some((one) => has(`${one.namespace}/${one.pod}/${one.container}`, holder))) &&
+    (namespace === undefined || podsOn(row).some((one) => one.namespace === namespace)) &&
+    (holder === undefined || podsOn(row).some((one) => has(`${one.namespace}/${one.pod}/${one.container ?? ''}`, holder))) &&
     (text === undefined || text.split(/\s+/).every((word) => has(searchText(row), word)))
   );
 }
@@ -126,9 +140,12 @@ export function matches(row: DeviceView, { text, family, state, namespace, holde
 const has = (text: string, part: string): boolean => text.toLowerCase().includes(part.toLowerCase());
 
 function searchText(device: DeviceView): string {
-  const { key, name, kind, also, parent, pciAddress, use, holders } = device;
+  const { key, name, kind, also, parent, pciAddress, use, holders, users = [] } = device;
   const conditions = conditionsOf(device).map((one) => `${conditionName(one)} ${one.message}`);
-  const who = holders.flatMap(({ namespace, pod, container, resource }) => [`${namespace}/${pod}/${container}`, resource]);
+  const who = [
+    ...holders.flatMap(({ namespace, pod, container, resource }) => [`${namespace}/${pod}/${container}`, resource]),
+    ...users.map(userName),
+  ];
   return [
     key,
     name,
@@ -166,7 +183,7 @@ function byPod(rows: readonly DeviceView[], compare: (a: DeviceView, b: DeviceVi
   }
   const sections = [...pods].map(([title, list]): BoardSection => ({ title, rows: inTrees(list, compare) }));
   const rank = ({ rows: list }: BoardSection): number => Math.min(...list.map(({ row }) => rankOf(row)));
-  const others = (['held by parts', 'free', 'unknown'] as const).flatMap((use): BoardSection[] => {
+  const others = (['held by parts', 'used', 'free', 'unknown'] as const).flatMap((use): BoardSection[] => {
     const list = rows.filter((row) => row.use === use);
     return list.length === 0 ? [] : [{ title: USE_TITLES[use], rows: inTrees(list, compare) }];
   });
@@ -175,6 +192,7 @@ function byPod(rows: readonly DeviceView[], compare: (a: DeviceView, b: DeviceVi
 
 const USE_TITLES = {
   'held by parts': 'Held by parts: containers hold parts of these devices',
+  used: 'Used by pods that do not hold these devices',
   free: 'Free',
   unknown: 'Unknown: the kubelet does not report who holds these devices',
 } as const;

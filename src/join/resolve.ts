@@ -9,6 +9,7 @@ import type { PodResources } from '../model/pod-resources.ts';
 import type { AllocationState, Contradiction, JoinWay, UnresolvedReason } from '../model/snapshot.ts';
 import { HardwareJoin } from './claim-devices.ts';
 import { addTo, type Origins, rankOf } from './name-conflicts.ts';
+import { isDelegatedId } from './users.ts';
 
 /** Rules that map the device ids of plugins to devices. */
 export interface ResolveRules {
@@ -21,6 +22,8 @@ export interface ResolveRules {
   readonly origins?: Origins;
   /** Patterns of resources, and of drivers of claims, that stand for no hardware. A device that one of their ids names counts nevertheless. */
   readonly withoutHardware?: readonly string[];
+  /** Ids that do not tell which device their container uses: see `DelegationRules`. */
+  readonly delegatedIds?: readonly string[];
   /** Resources that this agent serves. */
   readonly served?: ServedIds;
   /** The hardware that the files of DRA drivers name for claims. */
@@ -52,7 +55,7 @@ export interface Resolution {
   /** Only for a claim. */
   readonly by?: JoinWay;
   readonly contradiction?: Contradiction;
-  /** The allocation is of something that is no device, such as CPUs. */
+  /** The allocation is of something that is no device, such as CPUs, or does not tell the device. */
   readonly isDeviceless?: true;
   /** A device fits that was first seen at this time, after the files of the claim were last read. Another read of them decides. */
   readonly unconfirmedMs?: number;
@@ -100,7 +103,8 @@ export class Resolver {
 
   #granted(allocation: Allocation): Resolution {
     const pool = this.#pool(allocation);
-    return pool === undefined ? this.#named(allocation) : { devices: pool, ambiguous: false };
+    if (pool !== undefined) return { devices: pool, ambiguous: false };
+    return isDelegatedId(this.#rules.delegatedIds ?? [], allocation) ? { ...NONE, isDeviceless: true } : this.#named(allocation);
   }
 
   /** Asks each method, so that a contradiction shows. The first method with a result wins. */

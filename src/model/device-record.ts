@@ -1,7 +1,7 @@
 import type { Allocation } from './allocation.ts';
 import type { DeviceProcess, DeviceRead, SideReport } from './collection.ts';
 import type { Device } from './device.ts';
-import type { DeviceUse, DeviceUser } from './device-use.ts';
+import type { DeviceUse, DeviceUser, LastHolders } from './device-use.ts';
 import type { Fault } from './fault.ts';
 import type { Finding, Verdict } from './health.ts';
 import type { Readings } from './readings.ts';
@@ -64,7 +64,7 @@ export interface HeldRecord extends DeviceRecord {
   /** Empty when the device is missing or its last reading is stale. */
   readonly readings: Readings;
   readonly processes: readonly DeviceProcess[];
-  /** Those of them whose pod certainly does not hold the device, without the programs that may use it. Absent: none. */
+  /** Those of them whose pod certainly does not hold the device, without the programs that may use it: users and who is not known yet. Absent: none. */
   readonly strangers?: readonly DeviceProcess[] | undefined;
   /** Time of the read that gave these readings, on the wall clock as it is set now. A reading can have an earlier one of its own. */
   readonly readAtMs: number;
@@ -72,6 +72,10 @@ export interface HeldRecord extends DeviceRecord {
   readonly monotonicMs?: number;
   /** True when the device was not read for longer than the stale age. */
   readonly stale: boolean;
+  /** Pods that certainly use it without holding it. Absent: none. */
+  readonly users?: readonly DeviceUser[] | undefined;
+  /** Those of its holders that hold it for its users. Absent: none. */
+  readonly delegating?: readonly Allocation[] | undefined;
   /** Wall clock of the start of this run. The stale age of a device that an earlier run read counts from here. */
   readonly awaitedSinceMs: number | undefined;
 }
@@ -79,7 +83,7 @@ export interface HeldRecord extends DeviceRecord {
 /** A record after the use of the device was compared with its holders. */
 export interface UsedRecord extends HeldRecord {
   /** Its present or last holders, which are remembered over a restart. */
-  readonly user: DeviceUser | undefined;
+  readonly lastHolders: LastHolders | undefined;
   /** What the device did, compared with who holds it. Undefined when the latest reading did not read the device. */
   readonly occupancy: DeviceUse | undefined;
   /** The findings on `occupancy`. */

@@ -1,3 +1,4 @@
+import type { Allocation } from './allocation.ts';
 import type { DeviceProcess } from './collection.ts';
 import type { DeviceActivity } from './device-activity.ts';
 import type { ContainerWaiting } from './usage.ts';
@@ -11,19 +12,48 @@ export interface HoldingPod {
 }
 
 /** The pods that hold a device, or that held it last. Plain data, saved over restarts. */
-export interface DeviceUser {
+export interface LastHolders {
   readonly pods: readonly HoldingPod[];
   /** Wall clock at which the device was first seen without a holder; absent while it is held. */
   readonly endedAtMs?: number;
 }
 
 /**
+ * A pod whose processes use a device that the kubelet does not name for it. It is a stranger, unless a holder of the device, or the id that
+ * the pod itself has, delegates the use.
+ */
+export interface DeviceUser {
+  readonly uid: string;
+  /** Absent while nothing names the pod. */
+  readonly namespace?: string;
+  readonly pod?: string;
+  readonly processes: readonly DeviceProcess[];
+}
+
+/** As containers are named in accounts and series. */
+export type ContainerName = Pick<Allocation, 'namespace' | 'pod' | 'container' | 'resource'>;
+
+/** The kubelet names no container and no resource for a user. Without the name of the pod, its UID takes that place. */
+export const containerNameOf = ({ uid, namespace = '', pod = uid }: Omit<DeviceUser, 'processes'>): ContainerName => ({
+  ...{ namespace, pod, container: '', resource: '' },
+});
+
+/** Says who uses devices that the kubelet does not name for them: schedulers that share devices by themselves. Patterns with `*`. */
+export interface DelegationRules {
+  /** Pods that hold a device for others: `namespace/pod`, or `label=value`. */
+  readonly holders: readonly string[];
+  /** Resources, or `resource:id`, whose ids do not tell which device the container uses. */
+  readonly ids: readonly string[];
+}
+
+/**
  * Whom a process belongs to, compared with who holds the device.
  *
- * `holder`: its pod holds the device, a part of it or its parent. `former`: its pod held the device last, and no pod holds it now.
- * `pod`: another pod. `outside`: no pod. `unknown`: its cgroup or the UID of a holder could not be read.
+ * `holder`: its pod holds the device, a part of it or its parent. `delegate`: a pod that uses the device by delegation. `former`: its pod
+ * held the device last, and no pod holds it now. `pod`: another pod, a stranger. `outside`: no pod. `unknown`: its cgroup or the UID of a
+ * holder could not be read.
  */
-export type ProcessOwner = 'holder' | 'former' | 'pod' | 'outside' | 'unknown';
+export type ProcessOwner = 'holder' | 'delegate' | 'former' | 'pod' | 'outside' | 'unknown';
 
 export interface OwnedProcess extends DeviceProcess {
   readonly owner: ProcessOwner;
@@ -54,7 +84,9 @@ export interface DeviceUse {
   /** A pod holds the device, a part of it or its parent. */
   readonly isHeld: boolean;
   /** Absent while no holder was ever known. */
-  readonly user?: DeviceUser;
+  readonly lastHolders?: LastHolders;
+  /** Pods, as `namespace/pod`, that have one and the same id of the device plugin at once; absent: none. */
+  readonly sameId?: readonly string[];
   /** Whether its container waits; absent while that is not judged. */
   readonly waiting?: Pick<ContainerWaiting, 'state' | 'sinceMs' | 'lastProgressMs' | 'stepSeconds'>;
   readonly processes: readonly OwnedProcess[];

@@ -13,7 +13,18 @@ import type { ContainerWaiting, Usage } from './usage.ts';
 /** The part of a device's record that the outputs show. */
 export type DeviceState = Pick<
   JudgedRecord,
-  'key' | 'device' | 'readings' | 'processes' | 'verdict' | 'holders' | 'readAtMs' | 'monotonicMs' | 'missingSinceMs' | 'stale'
+  | 'key'
+  | 'device'
+  | 'readings'
+  | 'processes'
+  | 'verdict'
+  | 'holders'
+  | 'users'
+  | 'delegating'
+  | 'readAtMs'
+  | 'monotonicMs'
+  | 'missingSinceMs'
+  | 'stale'
 >;
 
 /** Why an allocation has no device. These are all values of the label `reason`. */
@@ -103,6 +114,6 @@ export interface Snapshot {
   readonly usage?: Usage;
   /** Whether the containers that hold GPUs wait; absent in a single reading, which has no past. */
   readonly waiting?: readonly ContainerWaiting[];
-  /** Pods that hold devices; absent while the kubelet's Pods API is not asked. */
+  /** Pods that hold or use devices; absent while the kubelet's Pods API is not asked. */
   readonly pods?: PodFactsByName;
 }

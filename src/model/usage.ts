@@ -6,7 +6,10 @@ export interface OwnCounter extends Pick<Reading, 'metric' | 'labels' | 'value'>
   readonly last?: Value;
 }
 
-/** What one container used of one device since it got the device. All values only grow. Seconds are fractional. */
+/**
+ * What one container used of one device since it got the device, or a user of the device: then `container` and `resource` are empty, and without a
+ * name of the pod its UID is `pod`. All values only grow. Seconds are fractional.
+ */
 export interface ContainerUsage {
   readonly namespace: string;
   readonly pod: string;
@@ -28,6 +31,8 @@ export interface ContainerUsage {
   readonly allocatedSeconds: number;
   /** The container's part of that time, when several containers hold the device. */
   readonly shareSeconds: number;
+  /** The part of the allocated time in which users had the device by delegation. It is neither idle nor busy nor unobserved. */
+  readonly delegatedSeconds?: number;
   /** Time that each engine worked, keyed by engine; `traffic` for a device that moves data. Empty while no use was observed. */
   readonly busySeconds: Readonly<Record<string, number>>;
   /** Time in which the device did nothing. */
@@ -68,7 +73,7 @@ export interface DeviceUsage {
   /** Of the device, and key of the device that contains it. Only in an account that ended. */
   readonly model?: string;
   readonly parent?: string;
-  /** Time in which at least one container held it. */
+  /** Time in which at least one container held it, or a pod used it without holding it. */
   readonly allocatedSeconds: number;
   readonly unallocatedSeconds: number;
   /** Time in which its verdict was unhealthy, allocated or not. */

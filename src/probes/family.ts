@@ -85,6 +85,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly claimForms?: ClaimForms;
   /** Names of the vendor's programs that may use devices without holding them: they are in the default of `usage.allowed-processes`. */
   readonly programs?: readonly string[];
+  /** Ids of plugins whose scheduler chooses the device by itself: they are in the default of `usage.delegated-ids`. */
+  readonly delegatedIds?: readonly string[];
   /** What shows that a device works. Without it, the use of the family's devices is never observed. */
   readonly activity?: ActivitySpec;
   /** What shows whether work on a device moves on. Without it, the family's devices are never said to wait. */

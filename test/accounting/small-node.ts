@@ -5,6 +5,7 @@ import type { RestoredDevice } from '../../src/agent/known-devices.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceProcess, DeviceReport } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';
+import type { DelegationRules } from '../../src/model/device-use.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';
 import { measured, shared } from '../../src/model/shared-metrics.ts';
@@ -23,6 +24,8 @@ const specs = new Map(metrics.map((spec) => [spec.name, spec]));
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
+
+const activities = new Map([['gpu', { utilization: { above: 0.05 }, isForHoldersOnly: true }]]);
 
 export const settings: AccountsSettings = {
   staleAfterMs: MINUTE,
@@ -90,11 +93,12 @@ export function usageParts({ text, gapMs = 0, monotonicMs = 0, isSameBoot = true
 const HEALTHY: Verdict = { state: 'healthy', sinceMs: 1, conditions: [] };
 const UNHEALTHY: Verdict = { state: 'unhealthy', sinceMs: 1, conditions: [] };
 
-/** Joins and accounts as the agent does. `isUnhealthy` gives the verdict. */
+/** Joins and accounts as the agent does. `isUnhealthy` gives the verdict. With `delegation`, pods can use GPUs that they do not hold. */
 export function assembler(
   usage: UsageDependencies,
   known: readonly RestoredDevice[] = [],
   isUnhealthy: (key: string) => boolean = () => false,
+  delegation?: DelegationRules,
 ): Assembler {
   return new Assembler(
     {
@@ -102,6 +106,7 @@ export function assembler(
       specs,
       staleAfterMs: settings.staleAfterMs,
       missingRetentionMs: settings.missingRetentionMs,
+      ...(delegation && { use: { activities, idle: {}, limits: { 'allowed-processes': [], 'dirty-mib': 0 }, delegation } }),
     },
     (devices) => new Map(devices.map(({ key }) => [key, isUnhealthy(key) ? UNHEALTHY : HEALTHY])),
     known,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Assembler } from '../../src/agent/assemble.ts';
-import { OccupancyTracker } from '../../src/agent/use.ts';
+import { kinOf, OccupancyTracker } from '../../src/agent/use.ts';
 import { createHealthEngine } from '../../src/health/engine/engine.ts';
 import { useLimits } from '../../src/health/occupancy/explained.ts';
 import { useFindings } from '../../src/health/occupancy/findings.ts';
@@ -41,7 +41,8 @@ const waiting = (state: ContainerWaiting['state']): ContainerWaiting => ({
 function occupancies() {
   const tracker = new OccupancyTracker();
   const settings = { activities: new Map(), idle: {}, canWait: new Set(['nvidia']) };
-  const input = { unresolved: [], inCheckpoint: () => new Set<string>(), areHoldersKnown: true, verdicts: new Map() };
+  const related = { unresolved: [], delegated: [], isKept: () => false, kin: kinOf(new Map()), inCheckpoint: () => new Set<string>() };
+  const input = { ...related, areHoldersKnown: true, verdicts: new Map() };
   return (holders: HeldRecord['holders'], answers: readonly ContainerWaiting[] | undefined, ms: number) => {
     const known = new Map([['nvidia/gpu0', record(holders, ms)]]);
     const { occupancy } =
@@ -98,7 +99,7 @@ describe('the conditions of waiting', () => {
       const occupancy = compare([holder], [{ ...waiting(state), pod: holder.pod }], ms);
       const found = useFindings(occupancy, useLimits({ 'allowed-processes': [], 'dirty-mib': 256 }));
       const one = Object.assign(record([holder], ms), {
-        user: undefined,
+        lastHolders: undefined,
         occupancy,
         use: { findings: found, readAtMs: ms, monotonicMs: ms },
       });
@@ -123,7 +124,7 @@ describe('the conditions of waiting', () => {
       Object.assign(record([HOLDER]), {
         current: { ...read, monotonicMs },
         read: { ...read, monotonicMs },
-        user: undefined,
+        lastHolders: undefined,
         occupancy: undefined,
         use: { findings: found, readAtMs: monotonicMs, monotonicMs },
       });

@@ -49,12 +49,12 @@ class Node {
       before === undefined || pick(20) === 0
         ? { ...device(id), identity: pick(3) === 0 ? null : `${id} ${pick(4) === 0 ? 1 : 0}`, firmware: `${pick(3)}` }
         : before.device;
-    const user = before === undefined || pick(30) === 0 ? { pods: [{ namespace: 'a', pod: `p${pick(2)}` }] } : before.user;
+    const lastHolders = before === undefined || pick(30) === 0 ? { pods: [{ namespace: 'a', pod: `p${pick(2)}` }] } : before.lastHolders;
     const read =
       pick(12) === 0 ? before?.read : this.#source(before?.read, () => this.#findings(id, ['Latched', 'Level'], ['Errors', 'Slow']));
     const outOfBand = pick(3) > 0 ? before?.outOfBand : this.#source(before?.outOfBand, () => this.#findings(id, ['Log'], ['LogErrors']));
     return {
-      ...{ key: deviceKey(one), device: one, holders: [], user, isUnread: read === before?.read && pick(2) === 0 },
+      ...{ key: deviceKey(one), device: one, holders: [], lastHolders, isUnread: read === before?.read && pick(2) === 0 },
       ...(read === undefined ? {} : { read }),
       ...(outOfBand === undefined ? {} : { outOfBand }),
       ...(pick(50) === 0 && { missingSinceMs: this.nowMs }),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { containerReadings } from '../../src/join/processes.ts';
+import { containerReadings } from '../../src/join/container-readings.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceProcess } from '../../src/model/collection.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';

@@ -20,6 +20,8 @@ export interface UsageRow {
   readonly idleShareSeconds: number;
   readonly unobservedSeconds: number;
   readonly busySeconds: Readonly<Record<string, number>>;
+  /** The part of the allocated time in which others used the devices by delegation. */
+  readonly delegatedSeconds?: number;
   readonly energyJoules?: number;
   readonly energyEstimatedJoules?: number;
   /** Price of the shares of all devices that have a price, and of their idle part. Absent where none has one. */
@@ -29,7 +31,7 @@ export interface UsageRow {
   /** Exact: a `bigint` where a number would round. */
   readonly receivedBytes?: Value;
   readonly transmittedBytes?: Value;
-  /** Only in a report by device, and in the total: time in which no container held the device. */
+  /** Only in a report by device, and in the total: time in which no container held the device and no pod used it. */
   readonly unallocatedSeconds?: number;
   readonly unhealthySeconds?: number;
 }
@@ -172,7 +174,8 @@ function mostWasteFirst(a: UsageRow, b: UsageRow): number {
 function nameOf(entry: LedgerEntry, by: Grouping): string {
   if (entry.kind === 'device' || by === 'device') return entry.device;
   if (by === 'namespace') return entry.namespace;
-  if (by === 'pod') return `${entry.namespace}/${entry.pod}`;
+  // A user without a name has its UID.
+  if (by === 'pod') return entry.namespace === '' ? entry.pod : `${entry.namespace}/${entry.pod}`;
   if (by === 'resource') return entry.resource;
   const name = by.slice('label:'.length);
   return entry.labels !== undefined && Object.hasOwn(entry.labels, name) ? (entry.labels[name] as string) : '';
@@ -180,7 +183,7 @@ function nameOf(entry: LedgerEntry, by: Grouping): string {
 
 const CONTAINER_AMOUNTS = [
   ...(['allocatedSeconds', 'shareSeconds', 'idleSeconds', 'unobservedSeconds'] as const),
-  ...(['energyJoules', 'energyEstimatedJoules', 'memoryByteSeconds', 'receivedBytes', 'transmittedBytes'] as const),
+  ...(['delegatedSeconds', 'energyJoules', 'energyEstimatedJoules', 'memoryByteSeconds', 'receivedBytes', 'transmittedBytes'] as const),
 ] satisfies readonly (keyof ContainerEntry)[];
 const DEVICE_AMOUNTS = ['unallocatedSeconds', 'unhealthySeconds'] as const satisfies readonly (keyof DeviceEntry)[];
 const BUSY = 'busySeconds.';
@@ -215,7 +218,7 @@ class Group {
     this.#add(growth);
     this.#containers.add([entry.namespace, entry.pod, entry.container, entry.uid ?? ''].join('\u0000'));
     const of = (name: string): number => Number(growth.get(name) ?? 0);
-    const allocated = of('allocatedSeconds');
+    const allocated = of('allocatedSeconds') - of('delegatedSeconds');
     const idleShare = allocated === 0 ? 0 : (of('idleSeconds') * of('shareSeconds')) / allocated;
     this.#idleShareSeconds += idleShare;
     if (price === undefined) return;
@@ -229,7 +232,7 @@ class Group {
 
   row(): UsageRow {
     const sum = (name: string): number => Number(this.#sums.get(name) ?? 0);
-    const observed = sum('allocatedSeconds') - sum('unobservedSeconds');
+    const observed = sum('allocatedSeconds') - sum('delegatedSeconds') - sum('unobservedSeconds');
     const optional = [...CONTAINER_AMOUNTS.slice(4), ...DEVICE_AMOUNTS].flatMap((name) => {
       const value = this.#sums.get(name);
       return value === undefined ? [] : [[name, value] as const];

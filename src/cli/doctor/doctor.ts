@@ -23,7 +23,7 @@ import { readVersion } from '../version.ts';
 import { checkDevices, checkOffers, checkRunningAgent, checkSockets } from './agent-checks.ts';
 import { type Check, type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 import { checkFamilies } from './family-checks.ts';
-import { checkCheckpoint, checkClaims, checkPodResources } from './kubelet-checks.ts';
+import { checkCheckpoint, checkClaims, checkIds, checkPodResources } from './kubelet-checks.ts';
 import { checkClock, checkNode, checkRoots, checkUser } from './process-checks.ts';
 import { checkListenAddress, checkWebConfig } from './web-check.ts';
 
@@ -46,6 +46,7 @@ export const checks: readonly Check[] = [
   checkWebConfig,
   checkDevices,
   checkClaims,
+  checkIds,
   checkListenAddress,
   checkRunningAgent,
   checkSockets,

@@ -122,6 +122,51 @@ export async function checkCheckpoint({ configuration }: CheckContext): Promise<
 const CLAIMS = 'claims';
 const MOST_DRIVERS = 16;
 
+const IDS = 'device-ids';
+
+/** Names each resource of a device plugin with an id that leads to no device. */
+export async function checkIds({ collect, ask }: CheckContext): Promise<CheckResult[]> {
+  const { answer } = await ask('/api/v1/allocations');
+  return judgeIds(
+    idsIn(answer?.body) ?? (await collect()).allocations.flatMap(({ allocation, unresolved }) => idState(allocation, unresolved)),
+  );
+}
+
+interface IdState {
+  readonly resource: string;
+  readonly unresolved?: string;
+}
+
+export function judgeIds(ids: readonly IdState[]): CheckResult[] {
+  if (ids.length === 0) return [skipped(IDS, 'no container holds an id of a device plugin')];
+  const resources = [...new Set(ids.map(({ resource }) => resource))].sort();
+  const findings = resources.flatMap((resource) => {
+    const own = ids.filter((one) => one.resource === resource);
+    const lost = own.filter(({ unresolved }) => unresolved !== undefined);
+    if (lost.length === 0) return [];
+    return [finding(IDS, `resource ${resource}: ${lost.length} of ${own.length} ids have no device`, ...ID_ADVICE)];
+  });
+  if (findings.length > 0) return findings.slice(0, MOST_DRIVERS);
+  return [ok(IDS, `${ids.length} of ${resources.join(', ')}`)];
+}
+
+const ID_ADVICE = [
+  'The ids name no device that a probe found. Plugins that count, and schedulers that choose the device by themselves, have such ids.',
+  'Name the devices of the resource in a rule of join.rules. Where a scheduler chooses the device, name the resource in usage.delegated-ids: the processes then tell who uses which device. A resource without hardware belongs in podresources.without-hardware.',
+] as const;
+
+const idState = ({ claim, resource }: { readonly claim?: unknown; readonly resource: string }, unresolved: unknown): IdState[] =>
+  claim === undefined ? [typeof unresolved === 'string' ? { resource, unresolved } : { resource }] : [];
+
+/** Another program may answer at the address. */
+function idsIn(body: unknown): readonly IdState[] | undefined {
+  const allocations = (body as { readonly allocations?: unknown } | null | undefined)?.allocations;
+  if (!Array.isArray(allocations)) return undefined;
+  return allocations.flatMap((one: { claim?: unknown; resource?: unknown; unresolved?: unknown }) =>
+    typeof one.resource === 'string' ? idState({ ...one, resource: one.resource }, one.unresolved) : [],
+  );
+}
+
 /** The fields of an allocation that the check needs. The API of a running agent has the same fields. */
 type ClaimState = { readonly driver: string; readonly unresolved?: string };
 /** How the metadata files of a driver look on this node. */

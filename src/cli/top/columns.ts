@@ -9,6 +9,8 @@ import {
   remedyOf,
   type ShownValue,
   stateOf,
+  userName,
+  usersText,
 } from '../../board/device-view.ts';
 import { presentText } from '../../board/row-html.ts';
 import type { Trends } from '../../board/trend.ts';
@@ -161,8 +163,13 @@ function ageText(since: string | undefined, nowMs: number): string {
         .join(' ');
 }
 
-/** Who holds the device. A device whose parts are held is not free. */
-export function useText({ use, holders }: DeviceView, isWhole = false): string {
+/** Who holds the device, and who uses it without holding it. A device whose parts are held is not free. */
+export function useText(device: DeviceView, isWhole = false): string {
+  const users = isWhole ? device.users?.map((user) => `used by ${userName(user)}`).join(' ') : usersText(device);
+  return [device.use === 'used' ? undefined : holdersText(device, isWhole), users].filter((text) => text !== undefined).join(', ');
+}
+
+function holdersText({ use, holders }: DeviceView, isWhole: boolean): string {
   const names = [...new Set(holders.map(({ namespace, pod, container }) => `${namespace}/${pod}/${container}`))];
   const [first, ...others] = names;
   if (first === undefined) return use;

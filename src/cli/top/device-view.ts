@@ -1,5 +1,13 @@
 import { conditionText, healthNotes } from '../../board/condition-text.ts';
-import { appearanceOf, appearedAt, type ConditionView, conditionsOf, type DeviceView, modelText } from '../../board/device-view.ts';
+import {
+  appearanceOf,
+  appearedAt,
+  type ConditionView,
+  conditionsOf,
+  type DeviceView,
+  modelText,
+  userName,
+} from '../../board/device-view.ts';
 import { TREND_POINTS } from '../../board/trend.ts';
 import { STATE_NAMES } from '../../board/words.ts';
 import { durationText } from '../../model/duration.ts';
@@ -54,10 +62,13 @@ function conditionLines(row: DeviceView, condition: ConditionView, columns: numb
 }
 
 function holderLines(row: DeviceView, columns: number): readonly Line[] {
-  if (row.holders.length === 0) return wrapped(useText(row), columns, 'text');
-  return row.holders.flatMap(({ namespace, pod, container, resource, part }) =>
-    wrapped(`${namespace}/${pod}/${container}  ${resource}${part === undefined ? '' : `  (part ${part})`}`, columns, 'text'),
-  );
+  if (row.holders.length === 0 && row.users === undefined) return wrapped(useText(row), columns, 'text');
+  return [
+    ...row.holders.flatMap(({ namespace, pod, container, resource, part }) =>
+      wrapped(`${namespace}/${pod}/${container}  ${resource}${part === undefined ? '' : `  (part ${part})`}`, columns, 'text'),
+    ),
+    ...(row.users ?? []).flatMap((user) => wrapped(`used by ${userName(user)}`, columns, 'text')),
+  ];
 }
 
 /** The readings that matter for its kind, as on the board: numbers end in one column, bars and histories begin in one. */

@@ -21,7 +21,7 @@ import { judgeVerdict } from './verdict.ts';
 export interface HealthInput
   extends Pick<DeviceRecord, 'key' | 'device' | 'missingSinceMs'>,
     Pick<HeldRecord, 'holders'>,
-    Partial<Pick<UsedRecord, 'isUnread' | 'awaitedSinceMs' | 'use' | 'user' | 'occupancy'>> {
+    Partial<Pick<UsedRecord, 'isUnread' | 'awaitedSinceMs' | 'use' | 'lastHolders' | 'occupancy'>> {
   readonly read?: SourceFindings | undefined;
   readonly outOfBand?: SourceFindings | undefined;
   readonly repeats?: SourceFindings | undefined;
@@ -102,7 +102,7 @@ export function judgeDevice(
   if (from !== undefined) events.push(stateEvent(context, from, verdict));
   const readAtMs = input.read?.readAtMs ?? previous?.readAtMs;
   const incidents = talliedIncidents(joined(past?.incidents, previous?.incidents), events, conditions);
-  const user = input.user ?? previous?.user;
+  const user = input.lastHolders ?? previous?.user;
   const memory: DeviceMemory = {
     device,
     listedAtMs: time.nowMs,

@@ -1,6 +1,6 @@
 import type { HungStep } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
-import type { DeviceUser } from '../../model/device-use.ts';
+import type { LastHolders } from '../../model/device-use.ts';
 import type { EventHolder, HealthEvent } from '../../model/events.ts';
 import type { KeptFault, SavedFaults } from '../../model/fault.ts';
 import type { HealthState, IncidentCount, Probation, Remedy, Severity } from '../../model/health.ts';
@@ -54,8 +54,8 @@ export interface DeviceMemory {
   readonly rates: Readonly<Record<string, RateSeries>>;
   /** Absent when there are no levels. */
   readonly levels?: Levels;
-  /** Its present or last holders; absent while none was ever known. */
-  readonly user?: DeviceUser;
+  /** Its present or last holders, under the name that state files have; absent while none was ever known. */
+  readonly user?: LastHolders;
   /** A read gave its state at least once. Absent in a state file of an older version. */
   readonly wasRead?: boolean;
   /** Fatal conditions that no reading could judge so far, as keys of conditions; absent when there are none. */

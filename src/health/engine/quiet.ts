@@ -15,7 +15,7 @@ interface Quiet {
   readonly latest?: { readonly input: HealthInput; readonly nowMs: number };
 }
 
-interface Reported extends Pick<HealthInput, 'device' | 'user'> {
+interface Reported extends Pick<HealthInput, 'device' | 'lastHolders'> {
   /** Of each source, and whether they were not too old. */
   readonly findings: readonly (readonly Finding[] | undefined)[];
   readonly fresh: readonly boolean[];
@@ -48,10 +48,10 @@ export class QuietDevices {
     const isKnown = isRead && wasRead === true && input.missingSinceMs === undefined && input.device.identity !== null;
     const isQuiet = isEmpty(conditions) && isEmpty(activations) && probation === undefined && events.length === 0;
     if (!isKnown || !isQuiet || verdict.state === 'unhealthy') return;
-    const { device, user } = input;
+    const { device, lastHolders } = input;
     const findings = SOURCES.map((source) => input[source]?.findings);
     const fresh = SOURCES.map((source) => isFresh(input[source], policy, nowMs));
-    this.#next.set(memory, { verdict, policy, reported: { device, user, findings, fresh } });
+    this.#next.set(memory, { verdict, policy, reported: { device, lastHolders, findings, fresh } });
   }
 
   /** Ends a judgement: devices that were neither judged nor quiet are forgotten. */
@@ -72,8 +72,9 @@ export class QuietDevices {
   }
 }
 
-function isSame({ device, user, findings, fresh }: Reported, input: HealthInput, policy: HealthPolicy, nowMs: number): boolean {
-  if (input.device !== device || input.user !== user || input.isUnread === true || input.missingSinceMs !== undefined) return false;
+function isSame({ device, lastHolders, findings, fresh }: Reported, input: HealthInput, policy: HealthPolicy, nowMs: number): boolean {
+  if (input.device !== device || input.lastHolders !== lastHolders || input.isUnread === true || input.missingSinceMs !== undefined)
+    return false;
   for (let at = 0; at < SOURCES.length; at += 1) {
     const source = input[SOURCES[at] as (typeof SOURCES)[number]];
     if (isFresh(source, policy, nowMs) !== fresh[at] || !areSameFindings(source?.findings, findings[at])) return false;

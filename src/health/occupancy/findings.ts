@@ -1,4 +1,4 @@
-import type { DeviceUse, DeviceUser, UseLimits } from '../../model/device-use.ts';
+import type { DeviceUse, LastHolders, UseLimits } from '../../model/device-use.ts';
 import type { Finding } from '../../model/health.ts';
 import {
   BUSY_WAITING,
@@ -7,6 +7,7 @@ import {
   HELD_BY_STRANGER,
   HELD_PORT_DOWN,
   IDLE_HELD,
+  SAME_ID,
   STALLED,
 } from '../policy/use-conditions.ts';
 import { isAllowed, listed, memoryText, processText, shareText, unexplainedEngines, unexplainedMemory } from './explained.ts';
@@ -23,7 +24,13 @@ export function useFindings(use: DeviceUse, limits: UseLimits): readonly Finding
 
 /** Judges a device that a pod holds: whether the pod uses it, and whether it can. */
 function heldFindings(use: DeviceUse): readonly Finding[] {
-  return [...idle(use), ...waits(use), ...ports(use)];
+  return [...idle(use), ...waits(use), ...ports(use), sharesId(use)];
+}
+
+function sharesId({ sameId = [] }: DeviceUse): Finding {
+  const status = sameId.length > 0;
+  const message = status ? `the kubelet names one id of the device for ${listed(sameId)}` : 'each id has one pod';
+  return { type: SAME_ID, status, reason: 'TwoPods', message };
 }
 
 function idle({ activity, holders }: DeviceUse): readonly Finding[] {
@@ -114,7 +121,7 @@ function busy(use: DeviceUse, limits: UseLimits): readonly Finding[] {
   // Other conditions report a process that is not allowed.
   if (use.processes.some((process) => !isAllowed(process, limits))) return finding(false, 'EnginesBusy', 'a process explains the work');
   const engines = unexplainedEngines(use, use.processes);
-  const memory = use.user === undefined ? unexplainedMemory(use, use.processes, limits) : 0;
+  const memory = use.lastHolders === undefined ? unexplainedMemory(use, use.processes, limits) : 0;
   if (engines !== 'unknown' && engines.size > 0) {
     const text = [...engines].map(([engine, share]) => shareText(engine, share)).join(', ');
     return finding(use.hasAllProcesses || 'unknown', 'EnginesBusy', `the device has no holder, and no process explains its work: ${text}`);
@@ -129,22 +136,22 @@ function busy(use: DeviceUse, limits: UseLimits): readonly Finding[] {
 function dirty(use: DeviceUse, limits: UseLimits): readonly Finding[] {
   const finding = (status: Status, reason: string, message: string): readonly Finding[] =>
     status === 'unknown' ? [] : [{ type: DIRTY_AFTER_USE, status, reason, message }];
-  const { user, processes } = use;
-  if (use.isHeld || user?.endedAtMs === undefined) return finding(false, 'ProcessLeft', 'no holder has ended');
+  const { lastHolders, processes } = use;
+  if (use.isHeld || lastHolders?.endedAtMs === undefined) return finding(false, 'ProcessLeft', 'no holder has ended');
   const others = processes.filter((process) => !isAllowed(process, limits));
   const left = others.filter(({ owner }) => owner === 'former');
-  if (left.length > 0) return finding(true, 'ProcessLeft', `${endText(user)}, but it left ${listed(left.map(processText))}`);
+  if (left.length > 0) return finding(true, 'ProcessLeft', `${endText(lastHolders)}, but it left ${listed(left.map(processText))}`);
   const memory = unexplainedMemory(use, processes, limits);
   if (memory === 'unknown') return [];
   if (memory > 0) {
-    const message = `${endText(user)}, but ${memoryText(memory)} of memory that no process explains are left`;
+    const message = `${endText(lastHolders)}, but ${memoryText(memory)} of memory that no process explains are left`;
     return finding(use.hasAllProcesses || 'unknown', 'MemoryLeft', message);
   }
   const isKnown = use.hasAllProcesses && others.every(({ owner }) => owner !== 'unknown');
   return finding(isKnown ? false : 'unknown', 'ProcessLeft', 'nothing is left');
 }
 
-function endText({ pods, endedAtMs = 0 }: DeviceUser): string {
+function endText({ pods, endedAtMs = 0 }: LastHolders): string {
   const names = listed(pods.map(({ namespace, pod }) => `${namespace}/${pod}`));
   return `the last holder, ${names}, was gone at ${new Date(endedAtMs).toISOString()}`;
 }

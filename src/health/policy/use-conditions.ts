@@ -9,6 +9,7 @@ export const HELD_PORT_DOWN = 'HeldPortDown';
 export const POOR_PLACEMENT = 'PoorPlacement';
 export const BUSY_WAITING = 'BusyWaiting';
 export const STALLED = 'Stalled';
+export const SAME_ID = 'SameIdInPods';
 
 /** Times of the section `usage` that the conditions of use wait. */
 export interface UseDurations {
@@ -28,7 +29,7 @@ export function useConditions(durations: UseDurations = DEFAULTS): readonly Cond
       severity: 'degraded',
       reasons: ['ProcessOfOtherPod', 'ProcessOutsidePods'],
       meaning:
-        'A process uses the device, but its pod does not hold the device, or it runs outside of pods. Processes named in `usage.allowed-processes` are never strangers, in a pod or outside: a program that takes such a name is not found. A process whose cgroup cannot be read is unknown, and so is a process of a pod with an allocation that leads to no device. Unknown processes raise nothing. Only families whose devices serve their holders alone have this condition: GPUs, not network adapters.',
+        'A process uses the device, but its pod does not hold the device, or it runs outside of pods. A pod that uses the device by delegation is no stranger (`usage.delegated-holders`, `usage.delegated-ids`). Processes named in `usage.allowed-processes` are never strangers, in a pod or outside: a program that takes such a name is not found. A process whose cgroup cannot be read is unknown, and so is a process of a pod with an allocation that leads to no device. Unknown processes raise nothing. Only families whose devices serve their holders alone have this condition: GPUs, not network adapters.',
       remedy: 'inspect',
       source: 'The processes of the device compared with the answer of the kubelet. 60 s cover a pod between its stop and its removal.',
       forMs: seconds(60),
@@ -82,6 +83,19 @@ export function useConditions(durations: UseDurations = DEFAULTS): readonly Cond
       source: 'device_link_up is 0 for every port of the device, for 60 s.',
       forMs: seconds(60),
       use: true,
+    },
+    {
+      type: SAME_ID,
+      class: 'self-clearing',
+      severity: 'info',
+      reasons: ['TwoPods'],
+      meaning:
+        'The kubelet names one and the same id of a device plugin for two pods at once; the message names them. The id is of one container: the kubelet allocated it again while it was in use. Containers of one pod, claims, and replicas, which have ids of their own, are no such case.',
+      remedy: 'inspect',
+      source: 'PodResources `List` for 60 s, without pods that ended by the Pods API.',
+      forMs: seconds(60),
+      use: true,
+      ofHolder: true,
     },
     {
       type: POOR_PLACEMENT,

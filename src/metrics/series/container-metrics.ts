@@ -1,5 +1,6 @@
 import type { Allocation, Claim } from '../../model/allocation.ts';
 import type { ContainerLocality } from '../../model/container-locality.ts';
+import { containerNameOf } from '../../model/device-use.ts';
 import type { MetricSpec } from '../../model/metric.ts';
 import type { ExclusiveResources, MemoryBlock, PodExclusiveResources } from '../../model/pod-resources.ts';
 import { type PodFactsByName, podName } from '../../model/pod-resources.ts';
@@ -54,6 +55,12 @@ export const containerMetrics = {
     'UID of a pod that holds a device; always 1.',
     [...POD, 'pod_uid'],
     'Pods API of the kubelet; only with `--podsapi`.',
+  ),
+  user: gauge(
+    'container_device_user_info',
+    'Pod that uses a device that the kubelet does not name for it; always 1.',
+    [...POD, 'pod_uid', 'device'],
+    'Processes of the device. The other series of such a pod have no `container` and no `resource`. Without the Pods API, `pod` is the UID.',
   ),
   joined: gauge(
     'container_device_allocation_info',
@@ -181,9 +188,11 @@ function claimLabels(claim: Claim, extended_resource: string | undefined, device
   });
 }
 
-/** Adds, for each holder of a device, the device's health and the holder's share. */
+/** Adds, for each holder of a device, the device's health and the holder's share, and its users. */
 function addHolders(add: Add, state: DeviceState, pools: ReadonlySet<Allocation>, holderText: HolderText): void {
   const { holders, verdict, device } = state;
+  for (const user of state.users ?? [])
+    add(containerMetrics.user, joinLabels(holderText(containerNameOf(user)), labelText({ pod_uid: user.uid, device: device.id })), 1);
   if (holders.length === 0) return;
   const counts = new Map<LabelText, number>();
   for (const holder of holders) {

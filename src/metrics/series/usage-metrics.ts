@@ -11,11 +11,20 @@ const ACCOUNT = 'Account of the agent, kept over its restarts.';
 
 /** Totals of one container on one device. The label lists are complete: no `device` is added. */
 export const containerUsageMetrics = {
-  allocated: total('container_device_allocated_seconds_total', 'Time for which a container held a device.', ACCOUNT),
+  allocated: total(
+    'container_device_allocated_seconds_total',
+    'Time for which a container held a device, or a pod used it without holding it.',
+    ACCOUNT,
+  ),
   share: total(
     'container_device_share_seconds_total',
     'Time for which a container held a device, times its share of the device.',
     `${ACCOUNT} The sum over the containers of a device is the time for which the device was held.`,
+  ),
+  delegated: total(
+    'container_device_delegated_seconds_total',
+    'Time for which a container held a device for the pods that used it.',
+    `${ACCOUNT} The share of this time is theirs.`,
   ),
   busy: total('container_device_busy_seconds_total', 'Time for which an engine worked while a container held the device.', ACCOUNT, [
     'engine',
@@ -42,8 +51,11 @@ export const containerUsageMetrics = {
 
 /** Totals of one device. */
 export const deviceUsageMetrics = {
-  allocated: deviceTotal('device_allocated_seconds_total', 'Time for which at least one container held the device.'),
-  unallocated: deviceTotal('device_unallocated_seconds_total', 'Time for which no container held the device.'),
+  allocated: deviceTotal(
+    'device_allocated_seconds_total',
+    'Time for which at least one container held the device, or a pod used it without holding it.',
+  ),
+  unallocated: deviceTotal('device_unallocated_seconds_total', 'Time for which no container held the device and no pod used it.'),
   unhealthy: deviceTotal('device_unhealthy_seconds_total', 'Time for which the verdict was unhealthy, with or without a holder.'),
   unobserved: deviceTotal('device_unobserved_seconds_total', 'Time for which the holder of the device was unknown.'),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
@@ -87,9 +99,10 @@ function addContainer(page: Page, one: ContainerUsage, labels: LabelText): void 
   const add = (spec: MetricSpec, value: number | undefined, last?: LabelText): void => {
     if (value !== undefined) page.add(spec, labels, one.isNew === true ? 0 : value, last);
   };
-  const { allocated, share, busy, idle, unobserved, energyEstimated, memory, lastActive, ended } = containerUsageMetrics;
+  const { allocated, share, delegated, busy, idle, unobserved, energyEstimated, memory, lastActive, ended } = containerUsageMetrics;
   add(allocated, one.allocatedSeconds);
   add(share, one.shareSeconds);
+  add(delegated, one.delegatedSeconds);
   for (const engine in one.busySeconds) add(busy, one.busySeconds[engine], labelText({ engine }));
   add(idle, one.idleSeconds);
   add(unobserved, one.unobservedSeconds);

@@ -192,6 +192,8 @@ export const family = defineFamily({
   programs,
   // Channels and daemons of IMEX, on nodes of one NVLink domain.
   withoutHardware: ['compute-domain.nvidia.com'],
+  // HAMi appends a number to the UUID of a GPU that need not be the one that the container gets.
+  delegatedIds: ['nvidia.com/gpu:GPU-*-*-*-*-*-*'],
   access,
   replayOptions,
   known,

@@ -1,6 +1,6 @@
 import type { Board } from '../../board/board.ts';
 import type { Chart } from '../../board/chart-html.ts';
-import { appearanceOf, appearedAt, type DeviceView, modelText, parentKey, type ShownValue } from '../../board/device-view.ts';
+import { appearanceOf, appearedAt, type DeviceView, modelText, parentKey, type ShownValue, userName } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import { commandHtml, recordLink } from '../../board/overview-html.ts';
 import { devicePath } from '../../board/paths.ts';
@@ -12,6 +12,7 @@ import { metricTitle, readingText, timeText } from '../../board/units.ts';
 import { byDevice } from '../../incidents/by-device.ts';
 import type { DeviceHistory } from '../../incidents/history.ts';
 import type { ListedIncident } from '../../incidents/store.ts';
+import { containerNameOf } from '../../model/device-use.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
@@ -115,8 +116,8 @@ function nobodyText(use: DeviceView['use'], { kubelet, unresolved }: Board): str
     : 'No container is known to hold it, but some hold ids that lead to no device.';
 }
 
-function holders({ use, holders: list, farthest }: DeviceView, { processes }: DeviceState, board: Board): Html {
-  if (list.length === 0) return html`<p class="body soft">${nobodyText(use, board)}</p>`;
+function holders({ use, holders: list, users = [], farthest }: DeviceView, { processes }: DeviceState, board: Board): Html {
+  if (list.length + users.length === 0) return html`<p class="body soft">${nobodyText(use, board)}</p>`;
   const running = processes.map(({ pid, name, memoryUsedBytes }) =>
     [name, `pid ${pid}`, memoryUsedBytes === undefined ? undefined : readingText('_bytes', memoryUsedBytes)]
       .filter((text) => text !== undefined)
@@ -127,9 +128,10 @@ function holders({ use, holders: list, farthest }: DeviceView, { processes }: De
       (one) =>
         [
           one.part === undefined ? 'Pod' : `Pod, on ${one.part}`,
-          html`${podLink(one)}, container ${one.container} <small>${one.resource}</small>`,
+          html`${podLink(one)}, container ${one.container} <small>${one.resource}${one.delegated && ', held for its users'}</small>`,
         ] as const,
     ),
+    ...users.map((user) => ['Used by', user.pod === undefined ? userName(user) : podLink(containerNameOf(user))] as const),
     ['Processes', running.join('; ')],
     ['Farthest', farthest],
   ]);

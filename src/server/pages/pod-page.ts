@@ -11,6 +11,7 @@ import { ratesOf, TREND_MS } from '../../board/trend.ts';
 import { waitingText } from '../../board/waiting-text.ts';
 import type { DeviceHistory } from '../../incidents/history.ts';
 import type { ContainerLocality } from '../../model/container-locality.ts';
+import { containerNameOf } from '../../model/device-use.ts';
 import { firstOf } from '../../model/one-line.ts';
 import { podName } from '../../model/pod-resources.ts';
 import { shared } from '../../model/shared-metrics.ts';
@@ -31,7 +32,10 @@ export function podPage(
 ): string | undefined {
   const isOfPod = (one: { readonly namespace: string; readonly pod: string }): boolean => one.namespace === namespace && one.pod === pod;
   const rows = board.devices
-    .filter(({ holders }) => holders.some((holder) => isOfPod(holder) && holder.part === undefined))
+    .filter(
+      ({ holders, users = [] }) =>
+        holders.some((one) => isOfPod(one) && one.part === undefined) || users.map(containerNameOf).some(isOfPod),
+    )
     .toSorted(byPlace);
   const usage = (snapshot.usage?.containers ?? []).filter(isOfPod);
   const unresolved = unresolvedOf(snapshot, board).filter(isOfPod);
@@ -66,7 +70,7 @@ export function podPage(
   )}${part('answers', podAnswers({ rows, unfound, waiting, localities, usage }, nowMs))}${part(
     'charts',
     podCharts(rows, historyOf, nowMs),
-  )}${part('devices', card('Holds', rows.length === 0 && unresolved.length > 0 ? undefined : deviceTable(rows, isOfPod, nowMs), note))}${part(
+  )}${part('devices', card(rows.some(({ users }) => users?.map(containerNameOf).some(isOfPod)) ? 'Holds or uses' : 'Holds', rows.length === 0 && unresolved.length > 0 ? undefined : deviceTable(rows, isOfPod, nowMs), note))}${part(
     'unresolved',
     unresolved.length === 0
       ? undefined

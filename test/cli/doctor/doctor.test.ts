@@ -58,7 +58,7 @@ async function doctor(
 async function startKubelet(): Promise<void> {
   const server = new Server();
   const answer = ListPodResourcesResponse.fromPartial({
-    podResources: [{ name: 'p', namespace: 'n', containers: [{ name: 'c', devices: [{ resourceName: 'a/b', deviceIds: ['1', '2'] }] }] }],
+    podResources: [{ name: 'p', namespace: 'n', containers: [{ name: 'c', devices: [{ resourceName: 'a/kvm', deviceIds: ['1', '2'] }] }] }],
   });
   const unused = (): never => {
     throw new Error('not asked');

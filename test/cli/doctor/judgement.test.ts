@@ -3,7 +3,7 @@ import { checkOffers } from '../../../src/cli/doctor/agent-checks.ts';
 import type { CheckContext, CheckResult } from '../../../src/cli/doctor/check.ts';
 import { formatReport, judgeExpected } from '../../../src/cli/doctor/doctor.ts';
 import { judgeFamily } from '../../../src/cli/doctor/family-checks.ts';
-import { judgeClaims, type MetadataState, SOCKET_ADVICE } from '../../../src/cli/doctor/kubelet-checks.ts';
+import { judgeClaims, judgeIds, type MetadataState, SOCKET_ADVICE } from '../../../src/cli/doctor/kubelet-checks.ts';
 import { checkClock, checkNode } from '../../../src/cli/doctor/process-checks.ts';
 import { Tree } from '../../../src/host/fs/tree.ts';
 import { BusFunctions } from '../../../src/host/pci/functions.ts';
@@ -83,6 +83,27 @@ describe('judgement of claims', () => {
   it('is content with claims that all have a device, and with none', () => {
     expect(judgeClaims(claims.slice(1), () => 'written')).toMatchObject([{ status: 'ok' }]);
     expect(judgeClaims([], () => 'written')).toMatchObject([{ status: 'skipped' }]);
+  });
+});
+
+describe('judgement of ids of device plugins', () => {
+  const ids = [
+    { resource: 'example.com/slice', unresolved: 'no-device' },
+    { resource: 'example.com/slice' },
+    { resource: 'nvidia.com/gpu' },
+  ];
+
+  it('names the resource whose ids lead to no device, with the ways out', () => {
+    const [found, ...others] = judgeIds(ids);
+    expect(found).toMatchObject({ status: 'finding', detail: 'resource example.com/slice: 1 of 2 ids have no device' });
+    for (const option of ['join.rules', 'usage.delegated-ids', 'podresources.without-hardware'])
+      expect(found).toMatchObject({ remedy: expect.stringContaining(option) });
+    expect(others).toEqual([]);
+  });
+
+  it('is content with ids that all have a device, and with none', () => {
+    expect(judgeIds(ids.slice(1))).toMatchObject([{ status: 'ok' }]);
+    expect(judgeIds([])).toMatchObject([{ status: 'skipped' }]);
   });
 });
 

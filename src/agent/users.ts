@@ -1,0 +1,89 @@
+import { isDeepStrictEqual } from 'node:util';
+import { isAllowed } from '../health/occupancy/explained.ts';
+import type { CheckpointUids } from '../join/processes.ts';
+import { isDelegating, usersOf } from '../join/users.ts';
+import type { Allocation } from '../model/allocation.ts';
+import type { HeldRecord } from '../model/device-record.ts';
+import type { DelegationRules, DeviceUser, UseLimits } from '../model/device-use.ts';
+import { keptList } from '../model/kept.ts';
+import { areHoldersKnown, type PodFactsByName, type PodResources } from '../model/pod-resources.ts';
+import type { Moment } from './known-devices.ts';
+import type { Kin } from './use.ts';
+
+interface UserFacts {
+  readonly kin: Kin;
+  /** Families whose devices nobody but their holders and users has business on. */
+  readonly isWatched: (family: string) => boolean;
+  readonly rules: DelegationRules;
+  readonly limits: UseLimits;
+  readonly podResources: PodResources;
+  readonly inCheckpoint: CheckpointUids;
+  readonly pods: PodFactsByName | undefined;
+}
+
+interface Kept {
+  /** Of the device, its parts and its whole, since this time. */
+  readonly holders: readonly Allocation[];
+  readonly fromMs: number;
+  /** End of the first read that showed a process of the pod, by UID. */
+  readonly seenMs: ReadonlyMap<string, number>;
+  readonly users: readonly DeviceUser[];
+  readonly delegating: readonly Allocation[];
+}
+
+const NOTHING: Omit<Kept, 'fromMs'> = { holders: [], seenMs: new Map(), users: [], delegating: [] };
+
+/**
+ * Finds the users of each device. The kubelet allocates a device before its container starts: a pod is a user when a read showed its process,
+ * and an answer of the kubelet after that read does not name the device for it.
+ */
+export class UserTracker {
+  #kept: ReadonlyMap<string, Kept> = new Map();
+
+  /** Adds `users` and `delegating` to the records. */
+  look(records: readonly HeldRecord[], facts: UserFacts, now: Moment): void {
+    const byKey = new Map(records.map((record) => [record.key, record]));
+    const kept = new Map<string, Kept>();
+    for (const record of records) {
+      // The processes of a whole are those of its parts.
+      if (!facts.isWatched(record.device.family) || facts.kin.parts(record.key).length > 0) continue;
+      const kinHolders = facts.kin.of(record.key).flatMap((key) => byKey.get(key)?.holders ?? []);
+      const one = after(this.#kept.get(record.key), record, [...record.holders, ...kinHolders], facts, now);
+      kept.set(record.key, one);
+      if (one.users.length > 0) Object.assign(record, { users: one.users });
+      if (one.delegating.length > 0) Object.assign(record, { delegating: one.delegating });
+    }
+    this.#kept = kept;
+  }
+}
+
+function after(
+  before: Kept | undefined,
+  { current }: HeldRecord,
+  found: readonly Allocation[],
+  { rules, limits, podResources, inCheckpoint, pods }: UserFacts,
+  { monotonicMs }: Moment,
+): Kept {
+  const known = before ?? { ...NOTHING, fromMs: Number.NEGATIVE_INFINITY };
+  const holders = keptList(known.holders, found);
+  const fromMs = holders === known.holders ? known.fromMs : monotonicMs;
+  const delegating = keptList(
+    known.delegating,
+    holders.filter((holder) => isDelegating(rules, holder, pods)),
+  );
+  if (current === undefined) return { ...NOTHING, holders, fromMs, delegating };
+  const using = usersOf(
+    (current.processes ?? []).filter((process) => !isAllowed(process, limits)),
+    holders,
+    inCheckpoint,
+    pods,
+  );
+  const wasUser = ({ uid }: DeviceUser): boolean => known.users.some((user) => user.uid === uid);
+  // A read from before the present holders shows the processes of earlier ones, and while the kubelet does not answer nobody is new.
+  const isNews = current.startedMs >= fromMs && areHoldersKnown(podResources);
+  if (!isNews) return { holders, fromMs, seenMs: known.seenMs, users: using.filter(wasUser), delegating };
+  const seenMs = new Map(using.map(({ uid }) => [uid, known.seenMs.get(uid) ?? current.monotonicMs]));
+  const { answeredMonotonicMs = Number.NEGATIVE_INFINITY } = podResources;
+  const users = using.filter((user) => wasUser(user) || (seenMs.get(user.uid) as number) < answeredMonotonicMs);
+  return { holders, fromMs, seenMs, users: isDeepStrictEqual(users, known.users) ? known.users : users, delegating };
+}
