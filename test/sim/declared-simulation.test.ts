@@ -51,7 +51,7 @@ describe.each(simulated)('the simulated devices of %s', (_, declaration, simulat
       for (const { metric, type, example } of declaration.readings ?? []) {
         if (example === undefined) continue;
         const now = [...(read?.readings ?? [])].find((one) => one.metric === metric)?.value;
-        const before = first.reports[at]?.[...(read?.readings ?? [])].find((one) => one.metric === metric)?.value;
+        const before = [...(first.reports[at]?.read?.readings ?? [])].find((one) => one.metric === metric)?.value;
         expect([device.id, metric, typeof now]).toEqual([device.id, metric, 'number']);
         if (type === 'counter') expect(now).toBeGreaterThan(before as number);
       }
