@@ -58,14 +58,14 @@ export interface ReadAgain {
 
 /** Works in the probe's thread. */
 export class CollectionSender {
-  /** What was posted at each place. It keeps the first objects of those that say the same, so that most are compared by their identity. */
+  /** The reports of the collection before: what a probe keeps is compared by its identity. */
   #posted: readonly Report[] = [];
   /** Some devices have findings of others. */
   #isShared = false;
 
   encode({ reports, ...rest }: Collection): PostedCollection {
     const before = this.#posted;
-    this.#posted = reports.map((report, at) => known(report, before[at]));
+    this.#posted = reports.map((report, at) => inColumns(report, before[at]));
     this.#isShared = rest.problems.some(({ code }) => code === SAME_IDENTITY);
     const column: Readings[] = [];
     const posted = this.#posted.map((report, at) => changesOf(report, before[at], column));
@@ -84,7 +84,7 @@ export class CollectionSender {
       if (read === undefined || before?.read === undefined || !areSame(before.device, device)) return undefined;
       if (at !== next.findLastIndex(isOfDevice)) return undefined;
       places.push(at);
-      next[at] = { ...before, read: knownSource(read, before.read) };
+      next[at] = { ...before, read: sourceInColumns(read, before.read) };
     }
     const column: Readings[] = [];
     const reads = places.map((at) => changesOf(next[at] as Report, this.#posted[at], column));
@@ -93,27 +93,24 @@ export class CollectionSender {
   }
 }
 
-/** The report with the objects of before for what says the same. */
-function known({ device, read, outOfBand, faults }: DeviceReport, before: Report | undefined): Report {
+function inColumns({ read, outOfBand, ...report }: DeviceReport, before: Report | undefined): Report {
   return {
-    device: before !== undefined && areSame(before.device, device) ? before.device : device,
-    ...(read === undefined ? {} : { read: knownSource(read, before?.read) }),
-    ...(outOfBand === undefined ? {} : { outOfBand: knownSource(outOfBand, before?.outOfBand) }),
-    ...(faults === undefined ? {} : { faults }),
+    ...report,
+    ...(read === undefined ? {} : { read: sourceInColumns(read, before?.read) }),
+    ...(outOfBand === undefined ? {} : { outOfBand: sourceInColumns(outOfBand, before?.outOfBand) }),
   };
 }
 
-function knownSource({ readings: list, findings: all, ...rest }: DeviceRead, before: Read | undefined): Read {
-  const readings = columnsOf(list, before?.readings);
-  const findings = before !== undefined && areSameFindings(before.findings, all) ? before.findings : all;
-  return { ...rest, readings, findings };
-}
+const sourceInColumns = (source: DeviceRead, before: Read | undefined): Read => ({
+  ...source,
+  readings: columnsOf(source.readings, before?.readings),
+});
 
 /** What is new in the report; undefined without news. `column` gets the readings whose values may be new. */
 function changesOf({ device, read, outOfBand, faults }: Report, before: Report | undefined, column: Readings[]): PostedReport | undefined {
   const ofRead = read && changesOfSource(read, before?.read, column);
   const ofSide = outOfBand && changesOfSource(outOfBand, before?.outOfBand, column);
-  const isSameDevice = device === before?.device;
+  const isSameDevice = before !== undefined && areSame(device, before.device);
   const isQuiet = isQuietSource(ofRead, before?.read) && isQuietSource(ofSide, before?.outOfBand);
   if (isSameDevice && isQuiet && faults === undefined && before.faults === undefined) return undefined;
   return {
@@ -136,12 +133,13 @@ function changesOfSource(source: Read, before: Read | undefined, column: Reading
   const areNew = readings !== before?.readings;
   if (areNew) column.push(readings);
   const [isSameSeries, isSameTimes] = [readings.series === before?.readings.series, readings.times === before?.readings.times];
+  const areFindingsSame = areSameFindings(before?.findings, findings);
   const isSameRest = before !== undefined && areSameRest(source, before);
-  if (findings === before?.findings && isSameSeries && isSameTimes && isSameRest) return areNew ? ONLY_VALUES : NOTHING_NEW;
+  if (areFindingsSame && isSameSeries && isSameTimes && isSameRest) return areNew ? ONLY_VALUES : NOTHING_NEW;
   return {
     ...(isSameSeries ? {} : { series: readings.series }),
     ...(isSameTimes ? {} : { times: readings.times ?? [] }),
-    ...(findings === before?.findings ? {} : { findings }),
+    ...(areFindingsSame ? {} : { findings }),
     ...(isSameRest ? {} : { rest: restOf(source) }),
     ...(areNew ? ONLY_VALUES : {}),
   };
