@@ -282,6 +282,7 @@ function joined({
       pools,
       withoutHardware: podResources['without-hardware'],
       families: declared(families, ({ resolve }) => resolve),
+      claimNames: declared(families, ({ claimNames }) => claimNames),
       numbers: declared(families, ({ ownsNumbers }) => ownsNumbers),
       origins: declared(families, ({ origin = 'code' }) => origin),
     },

@@ -2,7 +2,7 @@ import { defined } from '../../model/defined.ts';
 import type { ConditionSpec } from '../../model/health.ts';
 import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
-import { type DeviceFiles, IMPOSSIBLE } from './device-files.ts';
+import { type DeviceFiles, EMPTY, IMPOSSIBLE } from './device-files.ts';
 import { type CredibleLimits, type LimitedTemperature, overTemperatureCondition, withCredibleLimits } from './temperature.ts';
 import { plainText } from './text.ts';
 
@@ -117,6 +117,8 @@ export function readChannel(
   { what = file, absent }: { readonly what?: string; readonly absent?: number | undefined } = {},
 ): SensorValue {
   const { value: raw, error } = files[how](file, parseInteger, what);
+  // A monitor without this sensor has no such file. Firmware that does not answer leaves the text empty.
+  if (error === 'empty') files.note(what, EMPTY);
   if (raw === undefined) return { error };
   if (raw / SCALES[kind] === absent) return { error: UNWIRED };
   const value = possible(files, what, kind, raw / SCALES[kind]);

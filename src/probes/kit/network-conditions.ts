@@ -63,7 +63,8 @@ export const nicLogConditions = {
   AdapterResets: logGrowth({
     type: 'AdapterResets',
     severity: 'degraded',
-    meaning: 'Transmit queues or the RDMA engine of the adapter stop again and again, and the driver resets them. Connections break each time.',
+    meaning:
+      'Transmit queues or the RDMA engine of the adapter stop again and again, and the driver resets them. Connections break each time.',
     remedy: 'inspect',
     source: 'kernel log: Linux net/sched/sch_generic.c, dev_watchdog; drivers/infiniband/hw/irdma/icrdma_if.c; the limit is our choice',
     growth: 3,
