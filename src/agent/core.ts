@@ -283,6 +283,7 @@ function joined({
       withoutHardware: [...podResources['without-hardware'], ...families.flatMap(({ withoutHardware = [] }) => withoutHardware)],
       delegatedIds: usage['delegated-ids'],
       families: declared(families, ({ resolve }) => resolve),
+      claimNames: declared(families, ({ claimNames }) => claimNames),
       numbers: declared(families, ({ ownsNumbers }) => ownsNumbers),
       origins: declared(families, ({ origin = 'code' }) => origin),
     },

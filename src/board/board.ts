@@ -286,7 +286,9 @@ export function unresolvedOf({ allocations }: Snapshot, board: Pick<Board, 'fami
   const noDevice = isStarting(board) ? 'No probe found a device with this name so far.' : UNRESOLVED_TEXTS['no-device'];
   const whyOf = (reason: UnresolvedReason): string =>
     reason === 'no-device' && unread !== '' ? `${noDevice} ${unread}` : UNRESOLVED_TEXTS[reason];
-  return allocations.flatMap(({ allocation: { namespace, pod, container, resource, deviceId }, unresolved }) =>
-    unresolved === undefined ? [] : [{ namespace, pod, container, resource, deviceId, why: whyOf(unresolved) }],
-  );
+  return allocations.flatMap(({ allocation: { namespace, pod, container, resource, deviceId }, unresolved, whole }) => {
+    if (unresolved === undefined) return [];
+    const why = whyOf(unresolved);
+    return [{ namespace, pod, container, resource, deviceId, why: whole === undefined ? why : `${whole}: ${why}` }];
+  });
 }

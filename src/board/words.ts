@@ -48,6 +48,10 @@ export const KUBELET_REMEDIES: Readonly<Record<PodResourcesReason, string>> = {
 
 export const UNRESOLVED_TEXTS: Readonly<Record<UnresolvedReason, string>> = {
   'no-device': 'No probe found a device with this name. Enable its family, or configure which devices belong to the resource.',
+  'no-part':
+    'The device has no parts now. A driver makes them for a claim, and a reboot removes them: make the pod again, so that the driver prepares its claim.',
+  'unknown-part':
+    'The name does not tell which part of the device is meant. Let the agent read the files of the DRA driver (--dra.metadata-dir, --cdi.dirs).',
   ambiguous: 'Devices of several families have this name. Configure which devices belong to the resource.',
   'missing-device': 'The device was present before and is now missing.',
 };

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Allocation, allocationKey, type Claim, type PoolRule, type Resolve } from '../model/allocation.ts';
-import { type ClaimHardware, type ClaimHardwareIndex, type ClaimTimes, claimDeviceKey } from '../model/claim-hardware.ts';
+import { type ClaimHardware, type ClaimHardwareIndex, type ClaimName, type ClaimTimes, claimDeviceKey } from '../model/claim-hardware.ts';
 import { ORIGINS } from '../model/declaration.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import { matchesAny } from '../model/excluded.ts';
@@ -18,6 +18,8 @@ export interface ResolveRules {
   readonly families: ReadonlyMap<string, Resolve>;
   /** Keyed by family; returns whether the ids of a resource may be bare numbers that the family knows. */
   readonly numbers?: ReadonlyMap<string, (resource: string) => boolean>;
+  /** Keyed by family; the names of a device in claims. */
+  readonly claimNames?: ReadonlyMap<string, (device: Device) => readonly ClaimName[]>;
   /** The most trusted family that knows an id wins. Default: all families are equal. */
   readonly origins?: Origins;
   /** Patterns of resources, and of drivers of claims, that stand for no hardware. A device that one of their ids names counts nevertheless. */
@@ -57,6 +59,8 @@ export interface Resolution {
   readonly contradiction?: Contradiction;
   /** The allocation is of something that is no device, such as CPUs, or does not tell the device. */
   readonly isDeviceless?: true;
+  /** The claim names a part of this present device, and no part was found. */
+  readonly whole?: { readonly key: string; readonly hasParts: boolean };
   /** A device fits that was first seen at this time, after the files of the claim were last read. Another read of them decides. */
   readonly unconfirmedMs?: number;
 }
@@ -97,8 +101,24 @@ export class Resolver {
   resolve(allocation: Allocation): Resolution {
     const { claim, resource } = allocation;
     const found = claim === undefined ? this.#granted(allocation) : this.#claimed(allocation, claim);
-    if (found.devices.length > 0 || !matchesAny(this.#rules.withoutHardware ?? [], claim?.driver ?? resource)) return found;
-    return { ...found, isDeviceless: true };
+    if (found.devices.length > 0) return found;
+    if (matchesAny(this.#rules.withoutHardware ?? [], claim?.driver ?? resource)) return { ...found, isDeviceless: true };
+    const whole = claim && this.#wholeOf(claim);
+    return whole === undefined ? found : { ...found, whole };
+  }
+
+  /** Drivers name a part by the name of the device, and what tells the parts of it apart: `gpu-0`, `gpu-0-mig-1g10gb-19-0`. */
+  #wholeOf(claim: Claim): Resolution['whole'] {
+    const whole = this.#devices.find((device) =>
+      this.#rules.claimNames
+        ?.get(device.family)?.(device)
+        .some((name) => name.driver === claim.driver && claim.device.startsWith(`${name.device}-`)),
+    );
+    if (whole === undefined || this.#missing.has(whole)) return undefined;
+    const hasParts = this.#devices.some(
+      (device) => device.parent === whole.id && device.family === whole.family && !this.#missing.has(device),
+    );
+    return { key: deviceKey(whole), hasParts };
   }
 
   #granted(allocation: Allocation): Resolution {
@@ -292,16 +312,17 @@ export function findOwners(
     return known !== undefined && areSameStates(known, state) ? known : state;
   };
   const resolved = (allocation: Allocation, held: boolean): AllocationState => {
-    const { devices, ambiguous, by, contradiction, isDeviceless, unconfirmedMs } = resolver.resolve(allocation);
+    const { devices, ambiguous, by, contradiction, isDeviceless, whole, unconfirmedMs } = resolver.resolve(allocation);
     if (unconfirmedMs !== undefined) latestMs = Math.max(latestMs ?? unconfirmedMs, unconfirmedMs);
     if (ambiguous) return { allocation, devices: [], candidates: devices, unresolved: 'ambiguous', held };
-    const unresolved = isDeviceless === true ? undefined : whyUnresolved(devices, isMissing);
+    const unresolved = isDeviceless === true ? undefined : whyUnresolved(devices, isMissing, whole);
     return {
       allocation,
       devices,
       ...(by === undefined ? {} : { by }),
       ...(contradiction === undefined ? {} : { contradiction }),
       ...(unresolved === undefined ? {} : { unresolved }),
+      ...(unresolved === undefined || whole === undefined ? {} : { whole: whole.key }),
       held,
     };
   };
@@ -325,11 +346,17 @@ function areSameStates(a: AllocationState, b: AllocationState): boolean {
     a.held === b.held &&
     a.unresolved === b.unresolved &&
     a.by === b.by &&
+    a.whole === b.whole &&
     isDeepStrictEqual([a.devices, a.candidates, a.contradiction], [b.devices, b.candidates, b.contradiction])
   );
 }
 
-function whyUnresolved(devices: readonly string[], isMissing: (deviceKey: string) => boolean): UnresolvedReason | undefined {
+function whyUnresolved(
+  devices: readonly string[],
+  isMissing: (deviceKey: string) => boolean,
+  whole: Resolution['whole'],
+): UnresolvedReason | undefined {
+  if (whole !== undefined) return whole.hasParts ? 'unknown-part' : 'no-part';
   if (devices.length === 0) return 'no-device';
   return devices.every(isMissing) ? 'missing-device' : undefined;
 }

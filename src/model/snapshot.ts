@@ -28,7 +28,7 @@ export type DeviceState = Pick<
 >;
 
 /** Why an allocation has no device. These are all values of the label `reason`. */
-export type UnresolvedReason = 'no-device' | 'ambiguous' | 'missing-device';
+export type UnresolvedReason = 'no-device' | 'no-part' | 'unknown-part' | 'ambiguous' | 'missing-device';
 
 /**
  * How a claim was joined to its devices. The most exact source comes first: the driver's metadata file, its CDI specs, the naming conventions
@@ -45,6 +45,8 @@ export interface AllocationState {
   /** What a less exact source says instead. Only for a claim. */
   readonly contradiction?: Contradiction;
   readonly unresolved?: UnresolvedReason;
+  /** Key of the device of which it names a part that is not found. */
+  readonly whole?: string;
   /** Keys of the devices that have its name. Only for an ambiguous one. */
   readonly candidates?: readonly string[];
   /** True when the allocation is kept although the kubelet's last answer lacks it. */

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { findOwners, Resolver } from '../../src/join/resolve.ts';
 import { podResourcesOptions } from '../../src/kubelet/options.ts';
 import { allocationKey } from '../../src/model/allocation.ts';
+import type { Device } from '../../src/model/device.ts';
 import { allocation, device, podResources } from '../support/snapshots.ts';
 
 const gpu = device({ family: 'gpu', id: 'GPU-a', aliases: ['0000:3b:00.0'] });
@@ -109,6 +110,24 @@ describe('finding owners', () => {
     const unknown = allocation({ deviceId: 'tpu-7' });
     const owners = findOwners(podResources([unknown]), new Resolver([gpu], none), () => false);
     expect(owners.allocations[0]).toMatchObject({ devices: [], unresolved: 'no-device' });
+  });
+
+  it('says of a claim for a part whether its device has no parts, or some of which nothing tells the one that is meant', () => {
+    const whole = device({ family: 'gpu', id: 'GPU-0', minor: 0 });
+    const part = device({ family: 'gpu', id: 'MIG-1', parent: 'GPU-0', kind: 'mig' });
+    const claimNames = new Map([
+      ['gpu', ({ parent, minor }: Device) => (parent === undefined ? [{ driver: 'gpu.example', device: `gpu-${minor}` }] : [])],
+    ]);
+    const claimed = (name: string, driver = 'gpu.example') =>
+      allocation({ deviceId: `node/${name}`, resource: driver, claim: { name: 'c', namespace: 'n', driver, pool: 'node', device: name } });
+    const [of] = [claimed('gpu-0-mig-1g10gb-19-0')];
+    const stateOf = (devices: readonly Device[], one = of) =>
+      findOwners(podResources([one]), new Resolver(devices, { ...none, claimNames }), () => false).allocations[0];
+    expect(stateOf([whole])).toMatchObject({ devices: [], unresolved: 'no-part', whole: 'gpu/GPU-0' });
+    expect(stateOf([whole, part])).toMatchObject({ devices: [], unresolved: 'unknown-part', whole: 'gpu/GPU-0' });
+    expect(stateOf([whole], claimed('gpu-01-mig-1g10gb-19-0'))).toMatchObject({ unresolved: 'no-device' });
+    expect(stateOf([whole], claimed('gpu-0-mig-1g10gb-19-0', 'other.example'))).toMatchObject({ unresolved: 'no-device' });
+    expect(findOwners(podResources([of]), new Resolver([whole], { ...none, claimNames }), () => false).holders.size).toBe(0);
   });
 
   it('reports that the device of an allocation is missing, and keeps the holder', () => {

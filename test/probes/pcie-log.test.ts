@@ -113,6 +113,7 @@ describe.each(Object.keys(familyLoaders))('%s', (name) => {
             `FirmwarePcieErrors ${own} firmware pcie error: ${own}`,
             `PcieCorrectedErrors ${isBelow ? 1 : 0} firmware pcie corrected, firmware port corrected, pcie port corrected: ${isBelow ? `1${where}: 1` : 0}`,
             `PciePortErrors ${isBelow ? 2 : 0} firmware port error, pcie port error: ${isBelow ? `2${where}: 2` : 0}`,
+            'FunctionResetFailed 0 function reset failed: 0',
             ...(own === 1 ? ['PcieError firmware-pcie-error 1 degraded'] : []),
           ]);
           functions += own;
@@ -179,6 +180,21 @@ describe('the rows of PCIe', () => {
       'a link that was cut off',
       [`pcieport ${PORT}: DPC: containment event, status:0x1f01 source:0x0000`],
       ['PciePortErrors 1 firmware port error, pcie port error'],
+    ],
+    ...['vfio-pci', 'pci', 'amdgpu'].map((driver): [string, readonly string[], readonly string[]] => [
+      `a reset of the function without an end, as printed for ${driver}`,
+      [`${driver} ${CARD}: not ready 1023ms after FLR; waiting`, `${driver} ${CARD}: not ready 65535ms after FLR; giving up`],
+      ['FunctionResetFailed 1 function reset failed'],
+    ]),
+    [
+      'a power state that the function does not leave',
+      [`vfio-pci ${CARD}: not ready 65535ms after PM D3hot->D0; giving up`],
+      ['FunctionResetFailed 1 function reset failed'],
+    ],
+    [
+      'a reset that took long',
+      [`vfio-pci ${CARD}: not ready 1023ms after bus reset; waiting`, `vfio-pci ${CARD}: ready 2047ms after bus reset`],
+      [],
     ],
     ['a recovery', [`pcieport ${PORT}: AER: device recovery successful`], []],
     [

@@ -279,6 +279,21 @@ export const declaration: object = {
       }
     },
     {
+      "event": "command-timeout",
+      "drivers": [
+        "habanalabs",
+        "accel"
+      ],
+      "text": "*Device CPU packet timeout (status = ",
+      "means": "the firmware of the card did not answer a command of the driver",
+      "source": "Linux drivers/accel/habanalabs/common/firmware_if.c, hl_fw_send_cpu_message",
+      "fault": {
+        "type": "FirmwareSilent",
+        "severity": "degraded",
+        "remedy": "restart-workload"
+      }
+    },
+    {
       "event": "hardware-not-started",
       "drivers": [
         "habanalabs",

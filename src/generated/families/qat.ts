@@ -206,6 +206,106 @@ export const declaration: object = {
         "within": "1h"
       },
       "recovery": "10m"
+    },
+    {
+      "type": "HeartbeatLost",
+      "severity": "fatal",
+      "meaning": "The firmware of the device does not answer, although its state is up and it counts no error. Requests hang.",
+      "remedy": "reset",
+      "source": "kernel log: Linux drivers/crypto/intel/qat/qat_common/adf_heartbeat.c, adf_heartbeat_status \"QAT is not responding\"; printed when somebody reads the heartbeat; ends when the engines start again",
+      "log": {}
+    },
+    {
+      "type": "RestartFailed",
+      "severity": "fatal",
+      "meaning": "The driver could not start the device again after an error, so it cannot be used.",
+      "remedy": "reboot",
+      "source": "kernel log: Linux drivers/crypto/intel/qat/qat_common/adf_aer.c, adf_device_reset_worker and adf_error_detected; ends when the engines start",
+      "log": {}
+    }
+  ],
+  "lines": [
+    {
+      "event": "heartbeat-lost",
+      "drivers": [
+        "4xxx",
+        "420xx",
+        "6xxx",
+        "c6xx",
+        "c3xxx",
+        "dh895xcc"
+      ],
+      "text": "Heartbeat ERROR: QAT is not responding.",
+      "means": "the firmware of the device does not answer the driver",
+      "source": "Linux drivers/crypto/intel/qat/qat_common/adf_heartbeat.c, adf_heartbeat_status",
+      "condition": "HeartbeatLost"
+    },
+    {
+      "event": "fatal-error",
+      "drivers": [
+        "4xxx",
+        "420xx",
+        "6xxx",
+        "c6xx",
+        "c3xxx",
+        "dh895xcc"
+      ],
+      "text": "Fatal error, reset required",
+      "means": "the device reported a fatal error, which needs a reset",
+      "source": "Linux drivers/crypto/intel/qat/qat_common/adf_isr.c, adf_handle_ras_int",
+      "fault": {
+        "type": "FatalErrorReported",
+        "severity": "degraded",
+        "remedy": "restart-workload"
+      }
+    },
+    {
+      "event": "restart-failed",
+      "drivers": [
+        "4xxx",
+        "420xx",
+        "6xxx",
+        "c6xx",
+        "c3xxx",
+        "dh895xcc"
+      ],
+      "text": "Restart device failed",
+      "means": "the driver could not start the device again after an error",
+      "source": "Linux drivers/crypto/intel/qat/qat_common/adf_aer.c, adf_device_reset_worker",
+      "condition": "RestartFailed"
+    },
+    {
+      "event": "not-recovered",
+      "drivers": [
+        "4xxx",
+        "420xx",
+        "6xxx",
+        "c6xx",
+        "c3xxx",
+        "dh895xcc"
+      ],
+      "text": "Can't recover from device error",
+      "means": "the link to the device is lost for good",
+      "source": "Linux drivers/crypto/intel/qat/qat_common/adf_aer.c, adf_error_detected",
+      "condition": "RestartFailed"
+    },
+    {
+      "event": "started",
+      "drivers": [
+        "4xxx",
+        "420xx",
+        "6xxx",
+        "c6xx",
+        "c3xxx",
+        "dh895xcc"
+      ],
+      "text": "qat_dev# started # acceleration engines",
+      "means": "the driver started the engines of the device",
+      "source": "Linux drivers/crypto/intel/qat/qat_common/adf_accel_engine.c, adf_ae_start",
+      "ends": [
+        "HeartbeatLost",
+        "RestartFailed"
+      ]
     }
   ],
   "resources": [

@@ -79,6 +79,64 @@ export const declaration: object = {
       ],
       "for": "10s",
       "recovery": "30s"
+    },
+    {
+      "type": "HardwareErrors",
+      "severity": "degraded",
+      "meaning": "The card raised interrupts for errors of its hardware.",
+      "remedy": "inspect",
+      "source": "kernel log: NEC driver ve_drv, main_ve1.c, ve1_intr \"Hw Error occurred\"",
+      "log": {
+        "above": 0,
+        "within": "1h"
+      }
+    },
+    {
+      "type": "ResetFailed",
+      "severity": "fatal",
+      "meaning": "The card did not come back after a reset.",
+      "remedy": "reboot",
+      "source": "kernel log: NEC driver ve_drv, main_ve1.c, ve1_chip_reset_sbr \"VE RESET failed\"; ends when the driver starts",
+      "log": {}
+    }
+  ],
+  "lines": [
+    {
+      "event": "hardware-error",
+      "drivers": [
+        "ve_drv"
+      ],
+      "text": "Hw Error occurred (Entry = {entry})",
+      "means": "the card reported an error of its hardware (interrupt {entry})",
+      "source": "NEC driver ve_drv, main_ve1.c, ve1_intr",
+      "condition": "HardwareErrors",
+      "fault": {
+        "type": "HardwareError",
+        "severity": "degraded",
+        "remedy": "restart-workload"
+      }
+    },
+    {
+      "event": "reset-failed",
+      "drivers": [
+        "ve_drv"
+      ],
+      "text": "Waited for # seconds, but VE RESET failed",
+      "means": "the card did not come back after a reset",
+      "source": "NEC driver ve_drv, main_ve1.c",
+      "condition": "ResetFailed"
+    },
+    {
+      "event": "started",
+      "drivers": [
+        "ve_drv"
+      ],
+      "text": "probe succeeded",
+      "means": "the driver was loaded",
+      "source": "NEC driver ve_drv, main.c",
+      "ends": [
+        "ResetFailed"
+      ]
     }
   ]
 };

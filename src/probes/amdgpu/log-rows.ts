@@ -285,4 +285,12 @@ export const logRows: readonly LogRow[] = [
     source: `${AMD}/amdgpu/mes_v11_0.c, mes_v12_0.c`,
     fault: lostWork('SchedulerSilent'),
   },
+  {
+    name: 'queues-stuck',
+    drivers,
+    text: said('(?:kfd: )?(?:qcm fence wait loop timeout expired|The cp might be in an unrecoverable state)'),
+    means: 'the scheduler of the card could not take a queue from the work: a reset of the card follows',
+    source: `${AMD}/amdkfd/kfd_device_queue_manager.c, since Linux 6.11 with the device`,
+    fault: lostWork('SchedulerSilent'),
+  },
 ];

@@ -44,6 +44,15 @@ export const conditions = {
     growth: 0,
     windowMs: hours(1),
   }),
+  FirmwareSilent: logGrowth({
+    type: 'FirmwareSilent',
+    severity: 'degraded',
+    meaning: 'The firmware that schedules work (GuC) does not answer the driver, again and again. Work hangs or fails.',
+    remedy: 'reset',
+    source: `kernel log: ${DRIVER}/i915/gt/uc/intel_guc_ct.c, intel_guc_submission.c and intel_guc.c; xe/xe_guc_ct.c, xe_guc.c and xe_tlb_inval.c; the limit is our choice`,
+    growth: 2,
+    windowMs: minutes(10),
+  }),
   EngineResets: {
     ...logGrowth({
       type: 'EngineResets',
@@ -136,7 +145,7 @@ function downgraded(status: boolean | 'unknown'): Finding {
   return raise(LinkDowngraded, status ? 'Downgraded' : 'AsTrained', { status, message });
 }
 
-const { Wedged, HardwareFatal, HardwareNonfatal, EngineResets } = conditions;
+const { Wedged, HardwareFatal, HardwareNonfatal, FirmwareSilent, EngineResets } = conditions;
 const drivers = ['i915', 'xe'];
 /** What both drivers print before the text: `[drm] *ERROR* Tile0: GT0: `. */
 const drm = (text: string): RegExp => new RegExp(`^(?:\\[drm\\] )?(?:\\*ERROR\\* )?(?:Tile\\d+: )?(?:GT\\d+: )?${text}`);
@@ -267,6 +276,18 @@ export const logRows: readonly LogRow[] = [
     means: 'the firmware that schedules work (GuC) crashed',
     source: `${DRIVER}/xe/xe_guc.c, i915/gt/uc/intel_guc_ct.c`,
     fault: lostWork('FirmwareCrash'),
+  },
+  {
+    name: 'firmware-silent',
+    drivers,
+    // Before Linux 6.4, i915 does not say that a line of the channel (CT) is of the GuC.
+    text: drm(
+      '(?:(?:GUC: |GuC )?(?:TLB invalidation (?:response timed out|fence timeout)|CT: (?:No response for request|Communication stalled for)|mmio request 0x[0-9a-f]+: no reply)|Timed out wait for G2H, fence |(?:No forward process on H2G|G2H channel broken on read, .{1,40}), reset required)',
+    ),
+    means: 'the firmware that schedules work (GuC) did not answer the driver',
+    source: `${DRIVER}/i915/gt/uc/intel_guc_ct.c, ct_send and ct_deadlocked; intel_guc_submission.c, guc_send_invalidate_tlb; xe/xe_guc_ct.c, guc_ct_send_recv; xe_tlb_inval.c`,
+    repeats: FirmwareSilent,
+    fault: { type: 'FirmwareSilent', severity: 'info', remedy: 'restart-workload' },
   },
   {
     name: 'coredump',

@@ -36,6 +36,9 @@ export const noValueOf = (error: string, own: DriverErrors = {}): NoValue => own
 /** Stands for the errno name when a file holds a value that its sensor cannot measure. */
 export const IMPOSSIBLE = 'not a possible value';
 
+/** Stands for the errno name when a file must have a value, and is empty. */
+export const EMPTY = 'no text';
+
 /** Codes of problems of files that are not `refused` and not `read-failed`, by error. */
 const CODES: Readonly<Record<string, string>> = { unparsable: 'unparsable', [IMPOSSIBLE]: 'impossible-value' };
 

@@ -2,7 +2,7 @@ import { defined } from '../../model/defined.ts';
 import type { ConditionSpec } from '../../model/health.ts';
 import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
-import { type DeviceFiles, IMPOSSIBLE } from './device-files.ts';
+import { type DeviceFiles, EMPTY, IMPOSSIBLE } from './device-files.ts';
 import { ABSENT, type FileRow, type RowPace, type RowValue, readRow } from './file-rows.ts';
 import { type CredibleLimits, type LimitedTemperature, overTemperatureCondition, withCredibleLimits } from './temperature.ts';
 import { plainText } from './text.ts';
@@ -115,7 +115,14 @@ const rowOf = ({ kind, file = '' }: Channel, absent?: number) => ({
 
 /** Reads one channel. `pace`: see {@link readRow}. `what`: its name in problems. */
 export const readChannel = (files: DeviceFiles, channel: Channel, pace: RowPace, what?: string): RowValue<number> =>
-  readRow(files, rowOf(channel), pace, what);
+  readSensor(files, rowOf(channel), pace, what);
+
+function readSensor(files: DeviceFiles, row: ReturnType<typeof rowOf>, pace: RowPace, what = row.file): RowValue<number> {
+  const read = readRow(files, row, pace, what);
+  // A monitor without this sensor has no such file. Firmware that does not answer leaves the text empty.
+  if (read.error === 'empty') files.note(what, EMPTY);
+  return read;
+}
 
 /** Reads an attribute in the unit of its channel; undefined without one. An alarm is 0 or 1. `absent`: a value that stands for none. */
 export function readAttribute(files: DeviceFiles, channel: Channel, suffix: string, absent?: number): number | undefined {
@@ -215,7 +222,7 @@ export function readMonitors(files: DeviceFiles, credible: CredibleLimits, { sen
       labels,
       limits: { crit, emergency },
     } = sensor;
-    const { value, error } = readRow(files, sensor, pace);
+    const { value, error } = readSensor(files, sensor, pace);
     if (value !== undefined) readings.push({ metric: metric.name, labels, value });
     if (kind !== 'temp' || error === ABSENT) continue;
     const temperature = defined({ sensor: labels.sensor as string, celsius: value, critical: crit, emergency });

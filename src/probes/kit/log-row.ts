@@ -17,7 +17,7 @@ import { fill } from './template.ts';
 export interface LogRow {
   /** kebab-case, unique in the family: `command-timeout`. The label `event` of its counter. */
   readonly name: string;
-  /** Words that the driver may begin the line with: its name, or that of the bus or class of a device without driver. */
+  /** Words that the driver may begin the line with: its name, or that of the bus or class of a device without driver. Empty: any driver. */
   readonly drivers: readonly string[];
   /** Form of the text behind `<driver> <device>: `. Named groups fill `{name}` in the texts below. */
   readonly text: LineForm;
@@ -142,7 +142,7 @@ export function logLineOf(
   if (origin !== 'kernel') return undefined;
   const [begin = '', driver = '', named = ''] = (device === undefined ? undefined : BEGIN.exec(text)) ?? [];
   for (const row of rows) {
-    if (row.withoutDevice === undefined && !row.drivers.includes(driver)) continue;
+    if (row.withoutDevice === undefined && row.drivers.length > 0 && !row.drivers.includes(driver)) continue;
     const match = row.text.exec(row.withoutDevice === undefined ? text.slice(begin.length) : text);
     if (match === null) continue;
     const groups = wordsOf(row, match.groups ?? {});

@@ -110,7 +110,11 @@ export function logReport(
     const own = [...told].filter(([key, { status }]) => key.startsWith(`${type}/`) && (isCertain || status === true));
     return own.length > 0 ? own.map(([, finding]) => finding) : [unreported(type, reach, isCertain)];
   });
-  const counted = reach === 'unread' ? [] : rows.filter((row) => (ofDrivers || row.pci !== undefined) && counterOf(row) !== undefined);
+  // A part has its own driver, whose lines have its own address: without one it has no counter, because parts are many.
+  const counted =
+    reach === 'unread'
+      ? []
+      : rows.filter((row) => (ofDrivers || row.pci !== undefined || counts.has(row.name)) && counterOf(row) !== undefined);
   const growing = new Map(counted.flatMap(({ repeats }) => (repeats === undefined ? [] : [[repeats.type, repeats] as const])));
   const ofGrowth = [...growing.values()].flatMap((condition) => {
     const own = counted.filter(({ repeats }) => repeats?.type === condition.type);

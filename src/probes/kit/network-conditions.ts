@@ -1,4 +1,4 @@
-import { hours } from '../../model/duration.ts';
+import { hours, minutes } from '../../model/duration.ts';
 import { logCondition, logGrowth } from './log-row.ts';
 import { startFailed } from './pcie/bus-conditions.ts';
 
@@ -11,9 +11,10 @@ export const nicLogConditions = {
   FirmwareDead: logCondition({
     type: 'FirmwareDead',
     severity: 'fatal',
-    meaning: 'The firmware of the adapter does not answer, although its link can be up and its counters quiet.',
+    meaning:
+      'The firmware of the adapter does not answer, or the driver gave the adapter or its function up, although its link can be up and its counters quiet.',
     remedy: 'reset',
-    source: `kernel log: ${MLX5}/health.c, qplib_rcfw.c of bnxt_re, ice_main.c, ionic_lif.c and ionic_dev.c, efa_com.c; ${ENDS}`,
+    source: `kernel log: ${MLX5}/health.c and main.c, qplib_rcfw.c of bnxt_re, bnxt.c, ice_main.c, i40e_main.c, iavf_main.c, ionic_lif.c and ionic_dev.c, ena_netdev.c, efa_com.c; ${ENDS}`,
   }),
   FirmwareSyndrome: logCondition({
     type: 'FirmwareSyndrome',
@@ -27,7 +28,7 @@ export const nicLogConditions = {
     severity: 'degraded',
     meaning: 'Commands to the firmware of the adapter time out. The work that waits for them hangs or fails.',
     remedy: 'inspect',
-    source: `kernel log: ${MLX5}/cmd.c, qplib_rcfw.c of bnxt_re, ionic_main.c`,
+    source: `kernel log: ${MLX5}/cmd.c, qplib_rcfw.c of bnxt_re, bnxt_hwrm.c, ionic_main.c`,
     growth: 0,
     windowMs: hours(1),
   }),
@@ -36,7 +37,7 @@ export const nicLogConditions = {
     severity: 'degraded',
     meaning: 'The adapter refuses the cable or module of a port, or the module is defective or too hot.',
     remedy: 'check-cable',
-    source: `kernel log: ${MLX5}/events.c, port_module; ends when the module is plugged again or the driver starts`,
+    source: `kernel log: ${MLX5}/events.c, port_module; ice_main.c, i40e_main.c; ends when the module is plugged again, the link is up, or the driver starts`,
   }),
   CableUnplugged: logCondition({
     type: 'CableUnplugged',
@@ -60,5 +61,26 @@ export const nicLogConditions = {
     source: `kernel log: ${MLX5}/events.c, temp_warn`,
     growth: 0,
     windowMs: hours(1),
+  }),
+  AdapterResets: logGrowth({
+    type: 'AdapterResets',
+    severity: 'degraded',
+    meaning:
+      'Transmit queues or the RDMA engine of the adapter stop again and again, and the driver resets them. Connections break each time.',
+    remedy: 'inspect',
+    source: 'kernel log: Linux net/sched/sch_generic.c, dev_watchdog; drivers/infiniband/hw/irdma/icrdma_if.c; the limit is our choice',
+    growth: 3,
+    windowMs: hours(1),
+  }),
+  FunctionRefused: logGrowth({
+    type: 'FunctionRefused',
+    severity: 'degraded',
+    meaning:
+      'The card refuses requests of the virtual function, or its driver starts again and again. The function does not work, or loses its settings.',
+    remedy: 'inspect',
+    source:
+      'kernel log: Linux drivers/net/ethernet/intel/iavf, iavf_virtchnl.c and iavf_main.c; the limit is our choice: a pod that starts causes few such lines',
+    growth: 20,
+    windowMs: minutes(10),
   }),
 };

@@ -4,18 +4,32 @@ import { startRows } from './pcie/bus-conditions.ts';
 
 /** Lines of network drivers. Adapters are devices of `infiniband` or of `netdev`, so both families use these rows. */
 const { FirmwareDead, FirmwareSyndrome, CommandTimeouts, ModuleFault, CableUnplugged, SlotPowerLow, HighTemperature } = nicLogConditions;
+const { AdapterResets, FunctionRefused } = nicLogConditions;
 
 /** Function, line and process, which most macros of mlx5 add. */
 const mlx5 = (form: string): RegExp => new RegExp(`^(?:\\w+:\\d+:\\(pid (?<pid>\\d+)\\): )?${form}`);
 const of = (file: string) => ({ drivers: ['mlx5_core'], source: `${MLX5}/${file}` });
 const timeout = { type: 'CommandTimeout', severity: 'degraded', remedy: 'restart-workload' } as const;
 const dead = { raises: { condition: FirmwareDead } };
+/** The hardware may be sound: a start of the driver sets it up again. */
+const givenUp = { raises: { condition: FirmwareDead, remedy: 'reload-driver' } } as const;
+const reset = { type: 'AdapterReset', severity: 'degraded', remedy: 'restart-workload' } as const;
+const INTEL = 'Linux drivers/net/ethernet/intel';
+const IRDMA = 'Linux drivers/infiniband/hw/irdma';
+/** Drivers whose RDMA is that of irdma, which prints with the function and so with their name. */
+const ofIrdma = ['ice', 'i40e', 'idpf', 'irdma'];
+/** Drivers with transmit queues that the kernel watches. */
+const watched = [
+  ...['atlantic', 'bnxt_en', 'cxgb4', 'e1000e', 'ena', 'gve', 'hns3', 'i40e', 'iavf', 'ice', 'idpf', 'igb', 'igbvf', 'igc', 'ionic'],
+  ...['ixgbe', 'ixgbevf', 'mana', 'mlx4_core', 'mlx5_core', 'qede', 'r8169', 'sfc', 'tg3', 'virtio_net'],
+];
 
 const rows: readonly LogRow[] = [
   {
     ...of('main.c'),
     name: 'mlx5-started',
-    text: mlx5('firmware version: \\d+\\.\\d+\\.\\d+'),
+    // A card that is off the bus has 65535 in each place.
+    text: mlx5('firmware version: (?!65535\\.)\\d+\\.\\d+\\.\\d+'),
     means: 'the driver was loaded and the firmware answered',
     ends: [FirmwareDead, FirmwareSyndrome, ModuleFault, CableUnplugged, SlotPowerLow],
   },
@@ -46,6 +60,13 @@ const rows: readonly LogRow[] = [
     text: mlx5('health recovery (?:failed|flow aborted)'),
     means: 'the driver could not recover the adapter',
     raises: { condition: FirmwareDead, remedy: 'reboot' },
+  },
+  {
+    ...of('main.c'),
+    name: 'mlx5-not-ready',
+    text: mlx5('Firmware over \\d+ MS in (?:pre-)?initializing state, aborting'),
+    means: 'the firmware did not start in time',
+    ...dead,
   },
   {
     ...of('health.c'),
@@ -159,6 +180,23 @@ const rows: readonly LogRow[] = [
     fault: { type: 'FirmwareReset', severity: 'degraded', remedy: 'restart-workload' },
   },
   {
+    name: 'bnxt-message-timeout',
+    drivers: ['bnxt_en'],
+    text: /^Error \(timeout: \d+\) msg \{(?<command>0x[0-9a-f]+) /,
+    means: 'the message {command} to the firmware timed out',
+    source: 'Linux drivers/net/ethernet/broadcom/bnxt/bnxt_hwrm.c, __hwrm_send',
+    repeats: CommandTimeouts,
+    fault: timeout,
+  },
+  {
+    name: 'bnxt-reset-aborted',
+    drivers: ['bnxt_en'],
+    text: /^Firmware reset aborted, /,
+    means: 'the driver could not start the firmware again, and closed the port',
+    source: 'Linux drivers/net/ethernet/broadcom/bnxt/bnxt.c, bnxt_fw_reset and bnxt_fw_reset_task',
+    ...givenUp,
+  },
+  {
     name: 'bnxt-started',
     drivers: ['bnxt_en'],
     text: /^.{1,100} found at mem [0-9a-f]+, node addr /,
@@ -168,34 +206,133 @@ const rows: readonly LogRow[] = [
   },
   {
     name: 'ice-gave-up',
-    drivers: ['ice'],
-    text: /^tx_timeout recovery unsuccessful, device is in unrecoverable state/,
+    drivers: ['ice', 'i40e'],
+    text: /^tx_timeout recovery unsuccessful, device is in (?:un|non-)recoverable state/,
     means: 'the driver gave the adapter up, because its transmit queues hung after each reset',
-    source: 'Linux drivers/net/ethernet/intel/ice/ice_main.c, ice_tx_timeout',
-    raises: { condition: FirmwareDead, remedy: 'reload-driver' },
+    source: `${INTEL}/ice/ice_main.c, ice_tx_timeout; i40e/i40e_main.c, i40e_tx_timeout`,
+    ...givenUp,
   },
   {
     name: 'ice-rebuild-failed',
     drivers: ['ice'],
     text: /^Rebuild failed, unload and reload driver/,
     means: 'the driver could not set up the adapter after a reset',
-    source: 'Linux drivers/net/ethernet/intel/ice/ice_main.c',
-    raises: { condition: FirmwareDead, remedy: 'reload-driver' },
+    source: `${INTEL}/ice/ice_main.c`,
+    ...givenUp,
+  },
+  {
+    name: 'ice-reset-failed',
+    drivers: ['ice'],
+    text: /^reset \d failed$|^Error resetting device\. Please reload the driver/,
+    means: 'the driver could not reset the adapter',
+    source: `${INTEL}/ice/ice_main.c, ice_do_reset and ice_log_pkg_init`,
+    ...givenUp,
+  },
+  {
+    name: 'ice-recovery-mode',
+    drivers: ['ice', 'i40e'],
+    text: /^Firmware recovery mode detected\. Limiting functionality/,
+    means: 'the adapter runs its recovery firmware only: it needs a firmware update',
+    source: `${INTEL}/ice/ice_main.c, ice_print_recovery_msg; i40e/i40e_main.c, i40e_check_recovery_mode`,
+    raises: { condition: FirmwareDead, remedy: 'inspect' },
+  },
+  {
+    name: 'ice-module-refused',
+    drivers: ['ice', 'i40e'],
+    text: /^Rx\/Tx is disabled on this device because an unsupported (?:SFP )?module type was detected|^The (?:installed module is|module's power requirements) .{1,60}\. Cannot start link/,
+    means: 'the adapter refuses the module of the port',
+    source: `${INTEL}/ice/ice_main.c, ice_print_topo_conflict and ice_check_module_power; i40e/i40e_main.c`,
+    raises: { condition: ModuleFault },
+  },
+  {
+    name: 'ice-link-up',
+    drivers: ['ice', 'i40e'],
+    text: /^NIC Link is up/i,
+    means: 'the link is up, so the module works',
+    source: `${INTEL}/ice/ice_main.c, ice_print_link_msg; i40e/i40e_main.c, i40e_print_link_message`,
+    ends: [ModuleFault],
   },
   {
     name: 'ice-started',
     drivers: ['ice'],
     text: /^The DDP package was successfully loaded: /,
     means: 'the driver was loaded and the firmware answered',
-    source: 'Linux drivers/net/ethernet/intel/ice/ice_main.c',
+    source: `${INTEL}/ice/ice_main.c`,
+    ends: [FirmwareDead, ModuleFault],
+  },
+  {
+    name: 'i40e-started',
+    drivers: ['i40e'],
+    text: /^fw \d+\.\d+\.\d+ api \d/,
+    means: 'the driver was loaded and the firmware answered',
+    source: `${INTEL}/i40e/i40e_main.c, i40e_probe`,
+    ends: [FirmwareDead, ModuleFault],
+  },
+  // A request for promiscuous mode is left out: the card refuses it to a function without trust, whenever a program captures packets.
+  {
+    name: 'iavf-refused',
+    drivers: ['iavf'],
+    text: /^PF returned error -?\d+ \((?<error>\w+)\) to our request (?!14\b)(?<request>\d+)/,
+    means: 'the card refused request {request} of the virtual function: {error}',
+    source: `${INTEL}/iavf/iavf_virtchnl.c, iavf_virtchnl_completion`,
+    repeats: FunctionRefused,
+  },
+  {
+    name: 'iavf-not-answered',
+    drivers: ['iavf'],
+    text: /^Failed to communicate with PF; waiting before retry/,
+    means: 'the card did not answer the virtual function',
+    source: `${INTEL}/iavf/iavf_main.c, iavf_watchdog_task`,
+    repeats: FunctionRefused,
+    fault: timeout,
+  },
+  {
+    name: 'iavf-removed',
+    drivers: ['iavf'],
+    text: /^Removing device/,
+    means: 'the driver left the virtual function',
+    source: `${INTEL}/iavf/iavf_main.c, iavf_remove`,
+    repeats: FunctionRefused,
     ends: [FirmwareDead],
   },
   {
+    name: 'iavf-gave-up',
+    drivers: ['iavf'],
+    text: /^Reset never finished \(|^Unable to get VF config due to PF error condition, not retrying/,
+    means: 'the driver gave the virtual function up: its reset did not end, or the card gave it no resources',
+    source: `${INTEL}/iavf/iavf_main.c, iavf_reset_task and iavf_init_get_resources`,
+    ...givenUp,
+  },
+  {
+    name: 'iavf-started',
+    drivers: ['iavf'],
+    text: /^MAC address: /,
+    means: 'the driver set the virtual function up',
+    source: `${INTEL}/iavf/iavf_main.c, iavf_init_config_adapter`,
+    ends: [FirmwareDead],
+  },
+  {
+    name: 'irdma-critical',
+    drivers: ofIrdma,
+    text: /^(?<what>HMC Error|PE Push Error)$|^critical PE Error, GLPE_CRITERR=(?<code>0x[0-9a-f]+)/,
+    means: 'the RDMA engine of the adapter stopped: {what}{code}',
+    source: `${IRDMA}/icrdma_if.c, icrdma_iidc_event_handler`,
+    fault: reset,
+  },
+  {
+    name: 'irdma-reset',
+    drivers: ofIrdma,
+    text: /^Requesting a reset$/,
+    means: 'the driver of the RDMA engine resets the adapter',
+    source: `${IRDMA}/icrdma_if.c, icrdma_request_reset; ig3rdma_if.c`,
+    repeats: AdapterResets,
+  },
+  {
     name: 'irdma-queue-error',
-    drivers: ['ice', 'irdma'],
+    drivers: ofIrdma,
     text: /^abnormal ae_id = (?<event>0x[0-9a-f]+) bool qp=\d/,
     means: 'the adapter ended a queue pair with the event {event}',
-    source: 'Linux drivers/infiniband/hw/irdma/hw.c',
+    source: `${IRDMA}/hw.c`,
     fault: { type: 'QueueError', severity: 'info', remedy: 'restart-workload' },
   },
   {
@@ -212,7 +349,7 @@ const rows: readonly LogRow[] = [
     text: /^FW Up: LIFs restart failed/,
     means: 'the driver could not set up the adapter after a start of its firmware',
     source: 'Linux drivers/net/ethernet/pensando/ionic/ionic_lif.c',
-    raises: { condition: FirmwareDead, remedy: 'reload-driver' },
+    ...givenUp,
   },
   {
     name: 'ionic-firmware-up',
@@ -256,12 +393,28 @@ const rows: readonly LogRow[] = [
     fault: { type: 'FirmwareReset', severity: 'degraded', remedy: 'restart-workload' },
   },
   {
+    name: 'ena-reset-failed',
+    drivers: ['ena'],
+    text: /^Reset attempt failed\. Can not reset the device/,
+    means: 'the driver could not reset the adapter',
+    source: 'Linux drivers/net/ethernet/amazon/ena/ena_netdev.c, ena_restore_device',
+    ...givenUp,
+  },
+  {
+    name: 'ena-started',
+    drivers: ['ena'],
+    text: /^Elastic Network Adapter \(ENA\) found at mem |^Device reset completed successfully/,
+    means: 'the driver set the adapter up',
+    source: 'Linux drivers/net/ethernet/amazon/ena/ena_netdev.c, ena_probe and ena_restore_device',
+    ends: [FirmwareDead],
+  },
+  {
     name: 'efa-admin-queue',
     drivers: ['efa'],
     text: /^(?:Admin queue is closed|The device didn't send any completion for admin cmd|The device sent a completion but the driver didn't receive any MSI-X|Wait for completion \(polling\) timeout)/,
     means: 'the admin queue of the adapter stopped: no command reaches it until the driver starts again',
     source: 'Linux drivers/infiniband/hw/efa/efa_com.c',
-    raises: { condition: FirmwareDead, remedy: 'reload-driver' },
+    ...givenUp,
   },
   {
     name: 'efa-register-timeout',
@@ -278,6 +431,16 @@ const rows: readonly LogRow[] = [
     means: 'the driver was loaded and the adapter answered',
     source: 'Linux drivers/infiniband/hw/efa/efa_main.c',
     ends: [FirmwareDead],
+  },
+  // Before Linux 6.11 the kernel prints it once in all, and without the device.
+  {
+    name: 'transmit-hung',
+    drivers: watched,
+    text: /^NETDEV WATCHDOG: CPU: \d+: transmit queue (?<queue>\d+) timed out/,
+    means: 'transmit queue {queue} stood still, and the driver resets it',
+    source: 'Linux net/sched/sch_generic.c, dev_watchdog',
+    repeats: AdapterResets,
+    fault: reset,
   },
 ];
 

@@ -18,6 +18,7 @@ export function gpuFindings(gpu: GpuSample, all: readonly GpuSample[] = [gpu]): 
     ...slowdown(values),
     ...temperature(values),
     ...fabricFindings(gpu, all),
+    ...licence(values),
     ...asOf(linkWidth(values), times?.get('pcieLanes')),
   ];
   return [...judged, ...unjudged(gpu, judged)];
@@ -78,6 +79,14 @@ function failureOf({ unread = [] }: GpuSample, ...reasons: readonly Unread['kind
   const live = [...LIVE, 'uncorrectableRows' as const].flatMap((key) => unread.filter(({ value }) => value === key));
   const found = live.find(({ kind }) => reasons.includes(kind));
   return found && `${found.name}: ${found.text}`;
+}
+
+function licence({ isLicensed }: Values): readonly Finding[] {
+  if (isLicensed === undefined) return [];
+  const [reason, message] = isLicensed
+    ? (['Licensed', 'the vGPU has a licence'] as const)
+    : (['Unlicensed', 'the vGPU has no licence'] as const);
+  return [raise(conditions.VgpuUnlicensed, reason, { status: !isLicensed, message })];
 }
 
 function lost(gpu: GpuSample): readonly Finding[] {

@@ -133,6 +133,12 @@ export const metrics = {
     [],
     'nvidia-smi ecc_errors/unrepairable_memory',
   ),
+  vgpuLicensed: gauge(
+    'vgpu_licensed',
+    '1 when the vGPU has a licence, 0 when it has none and is slowed down; only in a guest with a vGPU.',
+    [],
+    'nvidia-smi vgpu_software_licensed_product/license_status',
+  ),
   retiredPages: wipedGauge('retired_pages', 'Memory pages out of use.', ['cause'], 'nvidia-smi retired_pages/*/retired_count'),
   retiredPagesPending: wipedGauge(
     'retired_pages_pending',

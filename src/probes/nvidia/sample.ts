@@ -123,6 +123,7 @@ export type GpuIdentity = {
     | 'boardPart'
     | 'gpuPart'
     | 'computeMode'
+    | 'virtualization'
     | 'gspFirmware'
     | 'chassis'
     | 'slot'

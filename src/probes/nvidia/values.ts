@@ -175,6 +175,12 @@ export const VALUES = {
   isChannelRepairPending: flag(metrics.memoryRepairPending, { part: 'channel' }, 'ecc_errors/channel_repair_pending'),
   isTpcRepairPending: flag(metrics.memoryRepairPending, { part: 'tpc' }, 'ecc_errors/tpc_repair_pending'),
   isMemoryUnrepairable: flag(metrics.memoryUnrepairable, undefined, 'ecc_errors/unrepairable_memory'),
+  isLicensed: flag(
+    metrics.vgpuLicensed,
+    undefined,
+    'vgpu_software_licensed_product/license_status',
+    'grid_licensed_product/license_status',
+  ),
   singleBitPages: count(metrics.retiredPages, { cause: 'single_bit' }, 'retired_pages/multiple_single_bit_retirement/retired_count'),
   doubleBitPages: count(metrics.retiredPages, { cause: 'double_bit' }, 'retired_pages/double_bit_retirement/retired_count'),
   arePagesPending: flag(metrics.retiredPagesPending, undefined, 'retired_pages/pending_retirement', 'retired_pages/pending_blacklist'),

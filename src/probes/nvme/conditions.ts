@@ -95,7 +95,7 @@ export const conditions = {
     'ReliabilityDegraded',
     'fatal',
     2,
-    'The drive says that it is no longer reliable, because of media errors or an internal error.',
+    'The drive says that it is no longer reliable, because of media errors or an internal error. Degraded while the log shows that it is only worn.',
   ),
   MediaReadOnly: warned('MediaReadOnly', 'fatal', 3, 'The drive put its media into read-only mode.'),
   BackupFailed: warned('BackupFailed', 'degraded', 4, 'The part that saves the volatile memory of the drive at a power loss failed.'),
@@ -250,11 +250,24 @@ export function smartFindings({ log, problem }: SmartResult): Finding[] {
     ...BY_BIT.map(([type, warning]) => {
       if (warnings === undefined) return finding(type, 'unknown', 'Unreadable', 'the log has no warnings');
       const isGiven = hasWarning(warnings, WARNING_BITS[warning]);
-      return finding(type, isGiven, isGiven ? 'Warning' : 'NoWarning', `critical warning: 0x${warnings.toString(16).padStart(2, '0')}`);
+      const told = finding(
+        type,
+        isGiven,
+        isGiven ? 'Warning' : 'NoWarning',
+        `critical warning: 0x${warnings.toString(16).padStart(2, '0')}`,
+      );
+      const { message } = told;
+      return type === 'ReliabilityDegraded' && isGiven && isOnlyWorn(log)
+        ? { ...told, severity: 'degraded' as const, message: `${message}; the drive is worn, and has its spare and no media error` }
+        : told;
     }),
     ...raiseGrowth(conditions.MediaErrors, errors, `media errors: ${errors}`),
   ];
 }
+
+/** Then the warning only repeats that the life that the maker warrants is over. */
+const isOnlyWorn = ({ percent_used: used, avail_spare: left, spare_thresh: threshold, media_errors: errors }: SmartLog): boolean =>
+  used !== undefined && used >= 100n && left !== undefined && threshold !== undefined && left > threshold && errors === 0n;
 
 function spare({ critical_warning: warnings, avail_spare: left, spare_thresh: threshold }: SmartLog): Finding[] {
   const isWarned = warnings === undefined ? undefined : hasWarning(warnings, WARNING_BITS.spare);

@@ -66,7 +66,8 @@ describe('a hardware monitor', () => {
     });
     const values = channelsIn(files, '.', { kinds: ['temp'] }).map((channel) => readChannel(files, channel, 'once'));
     expect(values.map(({ value, error }) => value ?? error)).toEqual(['ELOOP', 'unparsable', 'empty', 'not a possible value']);
-    expect(files.problems.map(({ code }) => code)).toEqual(['read-failed', 'unparsable', 'impossible-value']);
+    expect(files.problems.map(({ code }) => code)).toEqual(['read-failed', 'unparsable', 'read-failed', 'impossible-value']);
+    expect(files.problems[2]?.message).toBe('/sys/hwmon0: no text of temp3_input');
   });
 
   it('reads limits and alarms', () => {

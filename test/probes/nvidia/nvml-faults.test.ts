@@ -226,6 +226,7 @@ describe('a GPU that falls off the bus', () => {
         'device_nvidia_info',
         'device_nvidia_platform_info',
         'device_kernel_log_events_total',
+        'device_kernel_log_events_total',
       ]);
       expect(readingOf(reportOf(collection, 0), 'device_temperature_celsius', 'gpu')).toBe(55);
       expect(holding(reportOf(collection, 0))).toEqual([]);

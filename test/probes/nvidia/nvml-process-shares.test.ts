@@ -4,8 +4,14 @@ import { hopper, type ScriptedGpu } from './scripted-script.ts';
 import { started } from './started.ts';
 
 /** `pid time gpu memory encoder decoder jpeg ofa`. */
-const using = (shares: readonly string[], processes = ['C 11 1048576', 'C 12 1048576'], more: readonly string[] = []): ScriptedGpu => ({
+const using = (
+  shares: readonly string[],
+  processes = ['C 11 1048576', 'C 12 1048576'],
+  more: readonly string[] = [],
+  busy = 0,
+): ScriptedGpu => ({
   ...hopper(0),
+  values: { ...hopper(0).values, util_gpu: busy },
   processes,
   lines: [...shares.map((share) => `share = ${share}`), ...more],
 });
@@ -43,6 +49,21 @@ describe('the utilization by process', () => {
     expect(gpuShares(await at(2_000))).toEqual({ 11: 0, 12: 0.1 });
     expect(gpuShares(await at(3_500))).toEqual({ 11: 0, 12: 0.1 });
     expect(gpuShares(await at(4_000))).toEqual({ 11: 0, 12: 0 });
+  });
+
+  it('is not zero for all processes of a busy GPU of which the driver gives no sample', async () => {
+    const idle = using(['11 100 40 0 0 0 0 0']);
+    const { node, at } = started(idle);
+    expect(gpuShares(await at(0))).toEqual({ 11: 0.4, 12: 0 });
+    node.write({ gpus: [{ ...idle, values: { ...idle.values, util_gpu: 97 } }] });
+    expect(gpuShares(await at(30_000))).toEqual({ 11: undefined, 12: undefined });
+    node.write({ gpus: [idle] });
+    expect(gpuShares(await at(60_000))).toEqual({ 11: 0, 12: 0 });
+  });
+
+  it('comes from the older function when the newer one finds no sample', async () => {
+    const { at } = started(using(['11 100 40 10 5 6 7 8'], undefined, ['fail.nvmlDeviceGetProcessesUtilizationInfo = 6'], 97));
+    expect(gpuShares(await at(0))).toEqual({ 11: 0.4, 12: 0 });
   });
 
   it('is unknown for a process that started later', async () => {

@@ -6,6 +6,7 @@ import { type LogRow, logGrowth } from '../log-row.ts';
 /** What the kernel log tells of PCIe: errors that the firmware took and reported, and errors of the ports above a function. */
 
 const CPER = 'Linux drivers/firmware/efi/cper.c, cper_print_pcie';
+const WAIT = 'Linux drivers/pci/pci.c, pci_dev_wait';
 const AER = 'Linux drivers/pci/pcie/aer.c, dpc.c and err.c';
 
 const conditions = {
@@ -26,6 +27,15 @@ const conditions = {
       'A PCIe port above the device reported an uncorrectable error, cut its link off, or could not be recovered. All devices below it are affected, and the cause may be another one of them.',
     remedy: 'inspect',
     source: `kernel log: ${AER}; ${CPER}`,
+    growth: 0,
+    windowMs: hours(1),
+  }),
+  FunctionResetFailed: logGrowth({
+    type: 'FunctionResetFailed',
+    severity: 'fatal',
+    meaning: 'The PCI function did not come back after a reset, such as the one between two holders of a device.',
+    remedy: 'reboot',
+    source: `kernel log: ${WAIT}`,
     growth: 0,
     windowMs: hours(1),
   }),
@@ -85,6 +95,16 @@ export const pcieLogRows: readonly LogRow[] = [
     pci: 'below',
     means: 'the firmware reported a corrected error of PCIe port {at}',
     repeats: conditions.PcieCorrectedErrors,
+  },
+  {
+    drivers: [],
+    name: 'function-reset-failed',
+    pci: 'function',
+    text: /^not ready \d+ms after (?<what>[\w >-]{1,40}); giving up/,
+    means: 'the function did not answer after {what}',
+    source: WAIT,
+    repeats: conditions.FunctionResetFailed,
+    fault: { type: 'FunctionResetFailed', severity: 'fatal', remedy: 'reboot' },
   },
   {
     ...ofPort,

@@ -1,7 +1,7 @@
 import type { GpuIdentity } from '../sample.ts';
 import type { ValueKey } from '../values.ts';
 import { faultQuestions, instanceErrors, RECOVERY_FIELD } from './fault-questions.ts';
-import { CODE, MARGIN, MEMORY, MEMORY_V2, PLATFORM, TEMPERATURE, UTILIZATION } from './header.ts';
+import { CODE, LICENCES, MARGIN, MEMORY, MEMORY_V2, PLATFORM, TEMPERATURE, UTILIZATION, VGPU_MODE } from './header.ts';
 import {
   at,
   type CallVariant,
@@ -63,6 +63,11 @@ function identityQuestions(): readonly Question[] {
     PLATFORM_QUESTION,
     INFOROM_QUESTION,
     question('facts', [], number('nvmlDeviceGetComputeMode', 'computeMode', COMPUTE_MODES)),
+    question(
+      'once',
+      [],
+      number('nvmlDeviceGetVirtualizationMode', 'virtualization', (mode) => (mode === VGPU_MODE ? 'VGPU' : undefined)),
+    ),
   ];
 }
 
@@ -82,6 +87,21 @@ const CHECKED: Question = question('once', [{ value: 'inforom', name: 'inforom' 
   outs: 0,
   parse: () => ({ isInforomSound: true }),
 });
+
+/** Only a vGPU needs a licence; boards on the host answer, too. */
+const LICENCE_QUESTION: Question = {
+  ...valueQuestion('slow', {
+    symbol: 'nvmlDeviceGetGridLicensableFeatures_v4',
+    reads: {
+      isLicensed: (out) => {
+        const count = Math.min(out.u32(LICENCES.count), LICENCES.most);
+        const states = Array.from({ length: count }, (_, index) => out.u32(LICENCES.list + index * LICENCES.size + LICENCES.state));
+        return count === 0 ? undefined : states.some((state) => state !== 0);
+      },
+    },
+  }),
+  unless: ({ identity }) => identity?.virtualization !== 'VGPU',
+};
 
 /** It reads the flash. Its code says whether the infoROM is damaged, as the warning behind each output of `nvidia-smi`. */
 const INFOROM_QUESTION: Question = {
@@ -185,6 +205,7 @@ export function gpuQuestions(driver: DriverVersion): readonly Question[] {
     one('slow', 'pcieReplays', 'nvmlDeviceGetPcieReplayCounter'),
     valueQuestion('slow', { symbol: 'nvmlDeviceGetEncoderStats', outs: 3, reads: { encoderSessions: at(0) } }),
     ...faultQuestions(),
+    LICENCE_QUESTION,
     one('facts', 'isPersistent', 'nvmlDeviceGetPersistenceMode', FLAG),
     one('slow', 'performanceState', 'nvmlDeviceGetPerformanceState', (state) => (state <= 15 ? state : undefined)),
   ];

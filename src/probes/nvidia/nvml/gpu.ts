@@ -278,7 +278,7 @@ export class Gpu {
     if (facts) ended ??= answers.ask(nowMs, 'facts');
     if (slow) ended ??= answers.ask(nowMs, 'slow');
     if (ended !== undefined) return ended;
-    this.#processes.refresh(slow, nowMs);
+    this.#processes.refresh(slow, nowMs, (answers.sample().values?.busyRatio ?? 0) > 0);
     if (slow) this.links.read(nowMs);
     if (facts) this.links.readEnds();
     this.#activities.refresh(nowMs, this.#instances.isSplit, this.#instances.samples());

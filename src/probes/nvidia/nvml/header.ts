@@ -112,6 +112,10 @@ export const MARGIN = { size: 8, version: versionWord(8, 1), value: 4 } as const
 export const REPAIR = { size: 12, version: versionWord(12, 1), channel: 4, tpc: 8 } as const;
 /** Version 1 has another meaning of its serial number. */
 export const PLATFORM = { size: 44, version: versionWord(44, 2), chassis: 20, chassisLength: 16, slot: 36, tray: 37, host: 38 } as const;
+/** `nvmlGridLicensableFeatures_v4_t`. */
+export const LICENCES = { count: 4, list: 8, size: 284, state: 4, most: 3 } as const;
+/** `NVML_GPU_VIRTUALIZATION_MODE_VGPU` */
+export const VGPU_MODE = 2;
 export const FABRIC_V1 = { cluster: 0, status: 16, clique: 20, state: 24 } as const;
 export const FABRIC_V2 = { size: 36, version: versionWord(36, 2), cluster: 4, status: 20, clique: 24, state: 28, healthMask: 32 } as const;
 export const FABRIC_V3 = {

@@ -18,8 +18,8 @@ export class Processes {
     this.#branch = branch;
   }
 
-  /** `isDue`: the utilization is read too. `nowMs`: monotonic clock. */
-  refresh(isDue: boolean, nowMs: number): void {
+  /** `isDue`: the utilization is read too. `nowMs`: monotonic clock. `isBusy`: the driver says that the GPU works. */
+  refresh(isDue: boolean, nowMs: number, isBusy: boolean): void {
     const { list, areSharesHidden, ...count } = this.#gpu.during('nvmlDeviceGetComputeRunningProcesses', () =>
       readProcesses(this.#gpu, this.#branch),
     );
@@ -27,7 +27,7 @@ export class Processes {
     if (list.length === 0) this.#shares = undefined;
     else if (isDue) {
       const pids = areSharesHidden ? [] : list.map(({ pid }) => pid);
-      const read = this.#gpu.during('nvmlDeviceGetProcessUtilization', () => readShares(this.#gpu, sinceUs, pids));
+      const read = this.#gpu.during('nvmlDeviceGetProcessUtilization', () => readShares(this.#gpu, sinceUs, pids, isBusy));
       const isNew = read?.atUs !== sinceUs;
       // The driver may have made no sample yet. After that time, no sample means that no process used the GPU.
       if (isNew || nowMs - this.#newMs >= LONGEST_SAMPLING_MS) this.#shares = read;
@@ -139,9 +139,9 @@ const MAX_PERCENT = 100;
 /**
  * Reads the shares with the newest function of the driver; the older function lacks some engines. Undefined when the driver supports
  * neither, as with MIG. `sinceUs` is `atUs` of the previous answer, or 0. The driver omits processes that used no time: such processes
- * of `pids` get zeros.
+ * of `pids` get zeros. Without any sample on a busy GPU the shares are not known: some process works.
  */
-function readShares({ library, handle }: Device, sinceUs: number, pids: readonly number[]): Shares | undefined {
+function readShares({ library, handle }: Device, sinceUs: number, pids: readonly number[], isBusy: boolean): Shares | undefined {
   const { size: header, count, since, list, version } = PROCESS_SHARES;
   const newer = filled(library, header, count, PROCESS_SHARE.size, (memory) => {
     memory.setU32(0, version);
@@ -149,13 +149,15 @@ function readShares({ library, handle }: Device, sinceUs: number, pids: readonly
     memory.setPointer(list, memory.address + header);
     return library.call('nvmlDeviceGetProcessesUtilizationInfo', 'hp', handle, memory.address);
   });
-  const isOld = OLDER_MAY_ANSWER.has(newer.code);
-  const layout = isOld ? PROCESS_SAMPLE : PROCESS_SHARE;
   const older = (): Filled =>
     filled(library, header, count, PROCESS_SAMPLE.size, ({ address }) =>
       library.call('nvmlDeviceGetProcessUtilization', 'hppq', handle, address + header, address + count, sinceUs),
     );
-  const answer = isOld ? older() : newer;
+  // On some boards the newer function finds no sample while the older one does.
+  const second = OLDER_MAY_ANSWER.has(newer.code) || newer.code === CODE.notFound ? older() : undefined;
+  const isOld = second !== undefined && (newer.code !== CODE.notFound || second.code === CODE.success);
+  const [answer, layout] = isOld ? [second, PROCESS_SAMPLE] : [newer, PROCESS_SHARE];
+  if (answer.code === CODE.notFound && isBusy) return { byPid: new Map(), atUs: sinceUs };
   if (answer.code !== CODE.success && answer.code !== CODE.notFound) return undefined;
   const length = answer.code === CODE.success ? answer.count : 0;
   const samples = Array.from({ length }, (_, index) => sampleAt(answer.memory, header + index * layout.size, layout)).filter(isPossible);

@@ -90,7 +90,7 @@ export function valueQuestion(interval: Interval, first: ValueVariant, ...older:
 
 const OUT_STRIDE = 8;
 /** Size of the largest answer. */
-const ANSWER_BYTES = 256;
+const ANSWER_BYTES = 1_024;
 
 /** Question that uses the newest function of the driver. `places` holds what is unreadable when it fails. */
 export function question(interval: Interval, places: readonly Place[], first: CallVariant, ...older: readonly CallVariant[]): Question {

@@ -24,7 +24,7 @@ export function gpuSampleOf(gpu: Element): GpuSample {
   const unread: Unread[] = [];
   return {
     identity: identityOf(gpu),
-    values: { ...valuesOf(gpu, GPU_KEYS, unread), performanceState: performanceState(gpu, unread) },
+    values: { ...valuesOf(gpu, GPU_KEYS, unread), performanceState: performanceState(gpu, unread), isLicensed: isLicensed(gpu) },
     fabric: fabricOf(gpu, unread),
     recovery: recovery(gpu, unread),
     // A whole document has a line behind it for each damaged infoROM.
@@ -40,7 +40,7 @@ export function gpuSampleOf(gpu: Element): GpuSample {
 function valuesOf(element: Element, keys: readonly ValueKey[], unread: Unread[]): Values {
   const values: Partial<Record<ValueKey, number | bigint | boolean>> = {};
   for (const key of keys) {
-    if (key === 'performanceState') continue;
+    if (key === 'performanceState' || key === 'isLicensed') continue;
     const { quantity, paths } = VALUES[key];
     const cells = paths.map((path) => ({ path, cell: cellAt(element, path) }));
     const parsed = cells.map(({ cell }) => (quantity === 'flag' ? asBoolean(cell) : numberValue(cell, quantity)));
@@ -85,6 +85,13 @@ function identityOf(gpu: Element): GpuIdentity {
     tray: wordAt(gpu, 'platformInfo/tray_index'),
     host: wordAt(gpu, 'platformInfo/host_id'),
   };
+}
+
+/** The licence of a vGPU. Without one, boards on the host print a licence too, which they do not need. */
+function isLicensed(gpu: Element): boolean | undefined {
+  if (textAt(gpu, 'gpu_virtualization_mode/virtualization_mode') !== 'VGPU') return undefined;
+  const texts = VALUES.isLicensed.paths.map((path) => textAt(gpu, path) ?? '');
+  return texts.some((text) => /^licensed\b/i.test(text)) || (texts.some((text) => /^unlicensed\b/i.test(text)) ? false : undefined);
 }
 
 /** Parses `P0` to `P15`. Drivers without a state print `Unknown`. */
