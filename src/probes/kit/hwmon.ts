@@ -117,7 +117,7 @@ const rowOf = ({ kind, file = '' }: Channel, absent?: number) => ({
 export const readChannel = (files: DeviceFiles, channel: Channel, pace: RowPace, what?: string): RowValue<number> =>
   readSensor(files, rowOf(channel), pace, what);
 
-function readSensor(files: DeviceFiles, row: ReturnType<typeof rowOf>, pace: RowPace, what = row.file): RowValue<number> {
+function readSensor(files: DeviceFiles, row: Omit<FileRow<number>, 'metric'>, pace: RowPace, what = row.file): RowValue<number> {
   const read = readRow(files, row, pace, what);
   // A monitor without this sensor has no such file. Firmware that does not answer leaves the text empty.
   if (read.error === 'empty') files.note(what, EMPTY);

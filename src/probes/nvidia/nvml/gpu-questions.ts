@@ -100,7 +100,7 @@ const LICENCE_QUESTION: Question = {
       },
     },
   }),
-  unless: ({ identity }) => identity?.virtualization !== 'VGPU',
+  unless: (answers) => answers.sample().identity?.virtualization !== 'VGPU',
 };
 
 /** It reads the flash. Its code says whether the infoROM is damaged, as the warning behind each output of `nvidia-smi`. */
