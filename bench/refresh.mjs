@@ -1,6 +1,7 @@
 // CPU of one refresh - all counters read, joined with 60 pods and judged - against one scrape of each node_exporter on the same tree; and
 // of one that asks the kubelet too. The traffic counters move before every turn. An agent runs for weeks, so what is measured is one that has run for a
 // while. It reads every ten seconds, with other programs between: `--pause=1000` puts a pause before each turn.
+// `--against=DIRECTORY` compares with another checkout that is built instead.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { startCore } from './parts/core.mjs';
@@ -8,10 +9,20 @@ import { cpuMillis, report, summary } from './parts/measure.mjs';
 import { startInfinibandExporter } from './parts/node-exporter.mjs';
 import { nodeExporters } from './parts/node-exporter-builds.mjs';
 import { makeKubelet, makeNode } from './parts/node-tree.mjs';
+import { compareWith } from './parts/two-checkouts.mjs';
 
 const { values } = parseArgs({
-  options: { turns: { type: 'string', default: '60' }, pause: { type: 'string', default: '0' }, only: { type: 'string' } },
+  options: {
+    turns: { type: 'string', default: '60' },
+    pause: { type: 'string', default: '0' },
+    only: { type: 'string' },
+    against: { type: 'string' },
+  },
 });
+if (values.against !== undefined) {
+  report('refresh-against', await compareWith(values.against, Number(values.turns)), { against: values.against });
+  process.exit();
+}
 const WARM_UP = 300;
 const PODS = 60;
 const SIZES = [

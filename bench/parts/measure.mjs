@@ -37,10 +37,13 @@ export function cpuSeconds(pid) {
 
 /** The same as the scheduler counts it for the threads that there are, milliseconds: for what ends within a tick. */
 export function cpuMillis(pid) {
-  let nanos = 0;
-  for (const thread of readdirSync(`/proc/${pid}/task`))
-    nanos += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]);
-  return nanos / 1e6;
+  return [...threadMillis(pid).values()].reduce((sum, each) => sum + each, 0);
+}
+
+/** CPU of each thread that there is, by its id. That of the main thread is the id of the process. */
+export function threadMillis(pid) {
+  const nanos = (thread) => Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]);
+  return new Map(readdirSync(`/proc/${pid}/task`).map((thread) => [thread, nanos(thread) / 1e6]));
 }
 
 export function rssMiB(pid) {

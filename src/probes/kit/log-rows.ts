@@ -285,7 +285,8 @@ export class RowLog {
   /** Adds what the log reports of each of these devices, which are all devices of the family. */
   withEach(reports: readonly DeviceReport[]): readonly DeviceReport[] {
     this.#lookForForgers();
-    const withLogs = reports.map((report) => this.#withLog(report));
+    const { reach } = this.#log;
+    const withLogs = reports.map((report) => this.#withLog(report, reach));
     this.#reports.end();
     return withLogs;
   }
@@ -296,11 +297,11 @@ export class RowLog {
   }
 
   /** Adds what the log reports of the device. While it cannot be read, that is only what is wrong. A virtual function has the faults of its card. */
-  #withLog(report: DeviceReport): DeviceReport {
+  #withLog(report: DeviceReport, reach: LogReach): DeviceReport {
     const { id, aliases, pciAddress = '' } = report.device;
     // A card that is called by one of its functions has the address of the other one, whose driver also prints, as an alias.
     const names = [pciAddress, id, ...aliases];
-    const own = this.#reportOf(report.device, names);
+    const own = this.#reportOf(report.device, names, reach);
     const { readings, findings } = report.outOfBand ?? { readings: [], findings: [] };
     const outOfBand =
       own === undefined || report.outOfBand === undefined
@@ -317,9 +318,8 @@ export class RowLog {
   }
 
   /** The report of before while the log says the same about the device, its card and the ports above it. */
-  #reportOf(device: Device, names: readonly string[]): DeviceReport['outOfBand'] {
+  #reportOf(device: Device, names: readonly string[], reach: LogReach): DeviceReport['outOfBand'] {
     const { pciPath = '', physicalFunction, parent, id, driver } = device;
-    const { reach } = this.#log;
     const isPart = physicalFunction !== undefined;
     const own = this.#statesOf(names);
     const whole = isPart ? this.#statesOf([physicalFunction]) : [];
