@@ -48,10 +48,11 @@ type Matching = Pick<FunctionOnBus, 'address' | 'hardware' | 'model'>;
 function matching(sys: Tree, hardware: readonly BusHardware[]): readonly Matching[] {
   if (hardware.length === 0) return [];
   return sys.list(ON_BUS).flatMap((address) => {
+    if (!isPciAddress(address)) return [];
     const fact = (file: string): string => (sys.text(`${ON_BUS}/${address}/${file}`) ?? '').toLowerCase();
-    const vendor = isPciAddress(address) ? fact('vendor') : '';
+    const vendor = fact('vendor');
     const ofVendor = hardware.filter((one) => one.vendor === undefined || one.vendor === vendor);
-    if (vendor === '' || ofVendor.length === 0) return [];
+    if (ofVendor.length === 0) return [];
     const [code, device] = [fact('class'), fact('device')];
     const found = ofVendor.find(
       ({ classes, devices }) =>

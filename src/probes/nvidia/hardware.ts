@@ -6,7 +6,7 @@ import type { BusHardware } from '../../model/declaration.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import { raise } from '../kit/finding.ts';
-import { standingOf } from '../kit/pcie/bus.ts';
+import { standingOf } from '../kit/pcie/standing.ts';
 import { conditions } from './conditions.ts';
 import type { SurplusFault } from './sample.ts';
 

@@ -360,7 +360,7 @@ describe('Alveo boards', () => {
   });
 
   it.each([
-    ['was given to a virtual machine', '../../../../bus/pci/drivers/vfio-pci', {}],
+    ['was given to a virtual machine', '../../../../bus/pci/drivers/vfio-pci', { HandedOver: 'OtherDriver' }],
     ['has no driver any more', undefined, { DriverUnbound: 'NoDriver' }],
   ])('have not lost a user function that %s', (_, driver, held) => {
     const { machine, collect } = probe('alveo-u250-in-use');
@@ -410,7 +410,7 @@ describe('other boards', () => {
     const { reports } = probe('boards-without-driver').collect();
     expect(reports.map((report) => [report.device.id, holding(toldOf(report))])).toEqual([
       ['0000:01:00.0', { DriverUnbound: 'NoDriver' }],
-      ['0000:02:00.0', {}],
+      ['0000:02:00.0', { HandedOver: 'OtherDriver' }],
     ]);
   });
 

@@ -6,8 +6,7 @@ import type { Collection, DeviceRead, DeviceReport } from '../../../model/collec
 import type { BusHardware } from '../../../model/declaration.ts';
 import { defined } from '../../../model/defined.ts';
 import type { Device } from '../../../model/device.ts';
-import type { ConditionSpec, Finding } from '../../../model/health.ts';
-import type { LogReach } from '../kernel-log.ts';
+import type { Finding } from '../../../model/health.ts';
 import { type Pace, Pacer } from '../pace.ts';
 import {
   hasNodes,
@@ -23,31 +22,8 @@ import {
 import { readPciFunction } from './function.ts';
 import { pcieErrorFindings, pcieFindings } from './health.ts';
 import { PcieReader, pcieErrorReadings, pcieReadings } from './pcie.ts';
-
-/** Drivers that hand a function to a virtual machine or to a program in user space. `mlx5_vfio_pci`, `nvgrace_gpu_vfio_pci`. */
-const isHanding = (driver: string): boolean =>
-  /(?:^|[-_])vfio(?:[-_]|$)|^pci-?stub$|^(?:xen-)?pciback$|^(?:uio_pci_generic|igb_uio)$/.test(driver);
-
-/** Who has a function. `unbound`: nobody. `other`: a driver that neither serves the family nor hands the function over. */
-type Standing = { readonly is: 'served' | 'unbound' } | { readonly is: 'handed-over' | 'other'; readonly to: string };
-
-/** Pure. */
-export function standingOf({ driver, wantedDriver, hardware: { drivers } }: FunctionOnBus): Standing {
-  const isOwn = (name: string): boolean => drivers?.includes(name) ?? !isHanding(name);
-  if (driver !== undefined) return isOwn(driver) ? { is: 'served' } : { is: isHanding(driver) ? 'handed-over' : 'other', to: driver };
-  return wantedDriver === undefined || isOwn(wantedDriver) ? { is: 'unbound' } : { is: 'handed-over', to: wantedDriver };
-}
-
-/** What the log tells of the starts of drivers. */
-export interface StartLog {
-  /** Reads new records. `devices`: those that lines can be about. */
-  follow(devices: readonly Device[]): void;
-  readonly reach: LogReach;
-  /** A start of the device failed, and none succeeded since. */
-  holds(address: string, condition: Pick<ConditionSpec, 'type'>): boolean;
-  /** The device has a driver since before the last collection, so the failure is over. */
-  end?(address: string, condition: Pick<ConditionSpec, 'type'>, message: string): void;
-}
+import { isHanding, type Standing, standingOf } from './standing.ts';
+import type { StartLog } from './start-log.ts';
 
 /** What one collection found. */
 interface Look {
@@ -86,6 +62,8 @@ export class Bus {
   readonly #used: Set<string>;
   /** Places of the devices of which this or an earlier probe may have told that they have no driver. */
   readonly #told: Set<string>;
+  /** The first state of each place that this probe told. */
+  readonly #first = new Map<string, string | undefined>();
   /** Addresses with a failed start that had a driver at the last collection. */
   #revived: ReadonlySet<string> = new Set();
 
@@ -133,23 +111,24 @@ export class Bus {
     const { device, read } = report;
     if (standing.is === 'served' || (standing.is === 'unbound' && this.#hasDriver(each, device))) {
       const nodes = this.#nodes(each, device);
-      const findings = [...(this.#told.has(placeOf(device)) ? served : []), ...nodes];
+      const findings = [...(this.#told.has(placeOf(device)) || this.#first.has(placeOf(device)) ? served : []), ...nodes];
       return read === undefined || findings.length === 0 ? report : { ...report, read: withFindings(read, findings) };
     }
-    const wasTold = this.#tell(placeOf(device));
     // The family says by other sources why it did not read the device.
     if (read === undefined) return report;
     const { unserved, findings, isDoubtful } = this.#judge(each, standing, bound, log);
+    const wasTold = this.#tell(placeOf(device), findings);
     if (isDoubtful === true) return { device, ...defined({ outOfBand: report.outOfBand }) };
     const isOffered = standing.is !== 'unbound' || unserved === undefined;
     return { ...report, ...(!isOffered && { device: { ...device, unserved } }), read: withFindings(read, whole(findings, wasTold)) };
   }
 
-  /** Returns whether the device of a place had been told of before. */
-  #tell(place: string): boolean {
-    const wasTold = this.#told.has(place);
-    this.#told.add(place);
-    return wasTold;
+  /** Returns whether another state of the place had been told before. */
+  #tell(place: string, [finding]: readonly Finding[]): boolean {
+    const first = this.#first.get(place) ?? finding?.type;
+    this.#first.set(place, first);
+    if (first !== finding?.type) this.#told.add(place);
+    return this.#told.has(place);
   }
 
   /** A driver that made something of the function is bound, also where the links of sysfs are not visible. */
@@ -170,7 +149,7 @@ export class Bus {
     // A function of a card whose main function has a driver is for a design of its user, who loads a driver for it.
     if (unserved === 'not-in-use' && cards.has(slotOf(address))) return [];
     const device = this.#deviceOf(each, standing, unserved);
-    const wasTold = this.#tell(address);
+    const wasTold = this.#tell(address, findings);
     if (isDoubtful === true) return [{ device }];
     const pcie = this.#pcieOf(address, pace);
     return [{ device, read: { readings: pcie.readings, findings: [...whole(findings, wasTold), ...pcie.findings] } }];
@@ -255,7 +234,7 @@ export class Bus {
     return [...this.#known.values()].flatMap((part): DeviceReport[] => {
       const whole = away.get(part.parent ?? '');
       if (whole === undefined || isReported.has(part.id)) return [];
-      this.#told.add(placeOf(part));
+      this.#first.set(placeOf(part), undefined);
       const findings = whole.read?.findings.filter(({ type }) => OF_PARTS.has(type)) ?? [];
       const device = { ...part, unserved: whole.device.unserved ?? 'handed-over' };
       return [{ device, ...(whole.read !== undefined && { read: { readings: [], findings } }) }];
