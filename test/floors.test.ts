@@ -83,7 +83,6 @@ const PARSERS: Readonly<Record<string, string>> = {
   'host/documents/yaml-nodes.ts': 'the reader of documents',
   'host/documents/yaml.ts': 'the reader of documents',
   'host/fs/saved-state.ts': "the agent's own file, with a checksum",
-  'host/fs/old-saved-state.ts': "the agent's own file of earlier versions, with a checksum",
   'host/fs/line-log.ts': "the agent's own file, line by line",
   'host/fs/log-segments.ts': "the agent's own file, its first line",
   'incidents/store.ts': "the agent's own files",

@@ -16,7 +16,7 @@ const line = (ms: number, text: string): string =>
 let seq = 1;
 
 /** The verdicts of a machine with these lines, of an agent that starts after them. */
-async function after(
+async function watchedAfter(
   family: DeviceFamily,
   { files, links = {}, options = {} }: ReturnType<typeof readMachine>,
   lines: readonly string[],
@@ -44,7 +44,7 @@ describe('a virtual function that its driver cannot keep', () => {
 
   it('is degraded while it starts each second, and alone', async () => {
     expect(one).not.toBe('');
-    const node = await after(netdev, machine as never, turns(40, 1_070), minutes(2));
+    const node = await watchedAfter(netdev, machine as never, turns(40, 1_070), minutes(2));
     const { [one]: verdict, ...others } = node.verdicts;
     expect(verdict).toBe('degraded FunctionRefused degraded');
     expect(new Set(Object.values(others))).toEqual(new Set(['healthy']));
@@ -53,7 +53,7 @@ describe('a virtual function that its driver cannot keep', () => {
   });
 
   it('is well with a pod each minute, and with a program that captures packets without trust', async () => {
-    const node = await after(
+    const node = await watchedAfter(
       netdev,
       machine as never,
       [
@@ -67,23 +67,23 @@ describe('a virtual function that its driver cannot keep', () => {
 
   it('is unhealthy when its reset never ends, until its driver starts', async () => {
     const gone = line(seconds(60), `iavf ${one}: Reset never finished (0)`);
-    expect((await after(netdev, machine as never, [gone], minutes(2))).verdicts[one]).toBe('unhealthy FirmwareDead fatal');
+    expect((await watchedAfter(netdev, machine as never, [gone], minutes(2))).verdicts[one]).toBe('unhealthy FirmwareDead fatal');
     const back = line(seconds(70), `iavf ${one}: MAC address: 22:61:bd:00:00:00`);
-    expect((await after(netdev, machine as never, [gone, back], minutes(2))).verdicts[one]).toBe('healthy');
+    expect((await watchedAfter(netdev, machine as never, [gone, back], minutes(2))).verdicts[one]).toBe('healthy');
   });
 });
 
 describe('firmware that answers nothing', () => {
   it('makes a QAT and its functions unhealthy, until the engines start', async () => {
     const machine = readMachine('test/probes/qat/4xxx-with-functions/machine.yaml');
-    const start = await after(qat, machine, [], minutes(1));
+    const start = await watchedAfter(qat, machine, [], minutes(1));
     const [pf = '', ...vfs] = Object.keys(start.verdicts);
     expect(vfs.length).toBeGreaterThan(0);
     const dead = line(seconds(30), `4xxx ${pf}: Heartbeat ERROR: QAT is not responding.`);
-    const node = await after(qat, machine, [dead], minutes(1));
+    const node = await watchedAfter(qat, machine, [dead], minutes(1));
     for (const id of [pf, ...vfs]) expect(node.verdicts[id], id).toContain('unhealthy HeartbeatLost fatal');
     const back = line(seconds(40), `4xxx ${pf}: qat_dev0 started 8 acceleration engines`);
-    expect((await after(qat, machine, [dead, back], minutes(1))).verdicts).toEqual(start.verdicts);
+    expect((await watchedAfter(qat, machine, [dead, back], minutes(1))).verdicts).toEqual(start.verdicts);
   });
 
   it('makes a GPU degraded when it comes again and again, and not once', async () => {
@@ -95,9 +95,9 @@ describe('firmware that answers nothing', () => {
           `i915 0000:00:02.0: [drm] *ERROR* GT0: GUC: TLB invalidation response timed out for seqno ${309 + n}`,
         ),
       );
-    expect((await after(intelgpu, machine, silent(60), minutes(4))).verdicts).toEqual({
+    expect((await watchedAfter(intelgpu, machine, silent(60), minutes(4))).verdicts).toEqual({
       '0000:00:02.0': 'degraded FirmwareSilent degraded',
     });
-    expect((await after(intelgpu, machine, silent(1), minutes(4))).verdicts).toEqual({ '0000:00:02.0': 'healthy' });
+    expect((await watchedAfter(intelgpu, machine, silent(1), minutes(4))).verdicts).toEqual({ '0000:00:02.0': 'healthy' });
   });
 });

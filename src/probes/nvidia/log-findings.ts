@@ -6,7 +6,8 @@ import { raise } from '../kit/finding.ts';
 import { DEGRADED, FATAL, named } from './conditions.ts';
 import { metrics } from './metrics.ts';
 import { type GpuMemory, gpuKey, isSamePart, type XidMemory, type XidTally } from './xid-memory.ts';
-import { CHANNELS_REMOVED, removalToReport, XID_REASONS } from './xid-table.ts';
+import { CHANNELS_REMOVED, removalToReport } from './channel-removals.ts';
+import { XID_REASONS } from './xid-table.ts';
 
 const LOG = "NVIDIA driver's lines in the kernel log";
 

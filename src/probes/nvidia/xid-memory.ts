@@ -11,20 +11,8 @@ import {
   type XidGroup,
   type XidLine,
 } from './xid-line.ts';
-import {
-  CHANNELS_REMOVED,
-  isLinkError,
-  judgeVictim,
-  judgeXid,
-  LINK_RULES,
-  LINK_VICTIM,
-  linkCode,
-  NO_REMOVALS,
-  type Removals,
-  rememberCause,
-  rememberRemoval,
-  type XidJudgement,
-} from './xid-table.ts';
+import { CHANNELS_REMOVED, NO_REMOVALS, type Removals, rememberCause, rememberRemoval } from './channel-removals.ts';
+import { isLinkError, judgeVictim, judgeXid, LINK_RULES, LINK_VICTIM, linkCode, type XidJudgement } from './xid-table.ts';
 
 /**
  * State of the node's GPUs from the kernel log of this boot. It is immutable plain data.

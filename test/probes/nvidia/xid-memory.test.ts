@@ -8,7 +8,7 @@ import { logConditions, type XidReport, xidReports } from '../../../src/probes/n
 import { faultsOf, XidFaults } from '../../../src/probes/nvidia/xid-faults.ts';
 import { parseNvidiaLine } from '../../../src/probes/nvidia/xid-line.ts';
 import { EMPTY_MEMORY, endFaults, rememberLine, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
-import { BEFORE_CAUSE_MS, CHANNELS_REMOVED } from '../../../src/probes/nvidia/xid-table.ts';
+import { BEFORE_CAUSE_MS, CHANNELS_REMOVED } from '../../../src/probes/nvidia/channel-removals.ts';
 import { escaped } from '../../support/forged-records.ts';
 
 const T0 = Date.parse('2026-01-01T00:00:00Z');

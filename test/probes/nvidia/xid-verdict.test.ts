@@ -11,7 +11,8 @@ import { minutes, seconds } from '../../../src/model/duration.ts';
 import { logConditions, xidReports } from '../../../src/probes/nvidia/log-findings.ts';
 import { parseNvidiaLine } from '../../../src/probes/nvidia/xid-line.ts';
 import { EMPTY_MEMORY, endFaults, rememberLine, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
-import { BEFORE_CAUSE_MS, CHANNELS_REMOVED, XID_TABLE } from '../../../src/probes/nvidia/xid-table.ts';
+import { BEFORE_CAUSE_MS, CHANNELS_REMOVED } from '../../../src/probes/nvidia/channel-removals.ts';
+import { XID_TABLE } from '../../../src/probes/nvidia/xid-table.ts';
 import { readAt } from '../../health/one-device.ts';
 
 const BOOT_MS = Date.parse('2026-01-01T00:00:00Z');
