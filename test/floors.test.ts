@@ -31,7 +31,7 @@ const FLOORS: Readonly<Record<string, number>> = {
 
 /** Code of one family. All other code must work for a family that does not exist yet: what it must know of a family, the family declares. */
 const OF_ONE_FAMILY =
-  /^(?:probes\/(?!kit\/)[^/]+\/|probes\/families\.ts$|sim\/families(?:\/|\.ts$)|generated\/)|^probes\/kit\/(?:network-drivers|network-conditions|repeating-drivers)\.ts$/;
+  /^(?:probes\/(?!kit\/)[^/]+\/|probes\/families\.ts$|sim\/families(?:\/|\.ts$)|generated\/)|^probes\/kit\/(?:network-drivers|ethernet-drivers|network-conditions|repeating-drivers)\.ts$/;
 const OF_VENDORS = new RegExp(
   [
     'nvidia|nvml|nvlink|nvswitch|nv-hostengine|nv-fabricmanager|geforce|tesla|dcgm|cuda|nccl|[ah]100|\\bxids?\\b|\\bmigs?\\b|\\bmigprofile|\\bgpm\\b',

@@ -107,7 +107,7 @@ export class Resolver {
     return whole === undefined ? found : { ...found, whole };
   }
 
-  /** Drivers name a part by the name of the device, and what tells the parts of it apart: `gpu-0`, `gpu-0-mig-1g10gb-19-0`. */
+  /** Drivers name a part by the name of its device, a hyphen, and what tells the parts apart. */
   #wholeOf(claim: Claim): Resolution['whole'] {
     const whole = this.#devices.find((device) =>
       this.#rules.claimNames

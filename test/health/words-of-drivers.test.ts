@@ -4,6 +4,7 @@ import { familyLoaders } from '../../src/probes/families.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
 import { family as intelgpu } from '../../src/probes/intelgpu/index.ts';
 import { family as netdev } from '../../src/probes/netdev/index.ts';
+import { addressOf, gpus, links, watchGpus, withoutAction } from '../false-alarms/scripted-gpus.ts';
 import { watch } from '../false-alarms/watched-node.ts';
 import { hardwareOf } from '../support/hardware.ts';
 import { readMachine } from '../support/machine.ts';
@@ -16,7 +17,7 @@ const line = (ms: number, text: string): string =>
 let seq = 1;
 
 /** The verdicts of a machine with these lines, of an agent that starts after them. */
-async function watchedAfter(
+async function watched(
   family: DeviceFamily,
   { files, links = {}, options = {} }: ReturnType<typeof readMachine>,
   lines: readonly string[],
@@ -44,7 +45,7 @@ describe('a virtual function that its driver cannot keep', () => {
 
   it('is degraded while it starts each second, and alone', async () => {
     expect(one).not.toBe('');
-    const node = await watchedAfter(netdev, machine as never, turns(40, 1_070), minutes(2));
+    const node = await watched(netdev, machine as never, turns(40, 1_070), minutes(2));
     const { [one]: verdict, ...others } = node.verdicts;
     expect(verdict).toBe('degraded FunctionRefused degraded');
     expect(new Set(Object.values(others))).toEqual(new Set(['healthy']));
@@ -53,7 +54,7 @@ describe('a virtual function that its driver cannot keep', () => {
   });
 
   it('is well with a pod each minute, and with a program that captures packets without trust', async () => {
-    const node = await watchedAfter(
+    const node = await watched(
       netdev,
       machine as never,
       [
@@ -67,23 +68,23 @@ describe('a virtual function that its driver cannot keep', () => {
 
   it('is unhealthy when its reset never ends, until its driver starts', async () => {
     const gone = line(seconds(60), `iavf ${one}: Reset never finished (0)`);
-    expect((await watchedAfter(netdev, machine as never, [gone], minutes(2))).verdicts[one]).toBe('unhealthy FirmwareDead fatal');
+    expect((await watched(netdev, machine as never, [gone], minutes(2))).verdicts[one]).toBe('unhealthy FirmwareDead fatal');
     const back = line(seconds(70), `iavf ${one}: MAC address: 22:61:bd:00:00:00`);
-    expect((await watchedAfter(netdev, machine as never, [gone, back], minutes(2))).verdicts[one]).toBe('healthy');
+    expect((await watched(netdev, machine as never, [gone, back], minutes(2))).verdicts[one]).toBe('healthy');
   });
 });
 
 describe('firmware that answers nothing', () => {
   it('makes a QAT and its functions unhealthy, until the engines start', async () => {
     const machine = readMachine('test/probes/qat/4xxx-with-functions/machine.yaml');
-    const start = await watchedAfter(qat, machine, [], minutes(1));
+    const start = await watched(qat, machine, [], minutes(1));
     const [pf = '', ...vfs] = Object.keys(start.verdicts);
     expect(vfs.length).toBeGreaterThan(0);
     const dead = line(seconds(30), `4xxx ${pf}: Heartbeat ERROR: QAT is not responding.`);
-    const node = await watchedAfter(qat, machine, [dead], minutes(1));
+    const node = await watched(qat, machine, [dead], minutes(1));
     for (const id of [pf, ...vfs]) expect(node.verdicts[id], id).toContain('unhealthy HeartbeatLost fatal');
     const back = line(seconds(40), `4xxx ${pf}: qat_dev0 started 8 acceleration engines`);
-    expect((await watchedAfter(qat, machine, [dead, back], minutes(1))).verdicts).toEqual(start.verdicts);
+    expect((await watched(qat, machine, [dead, back], minutes(1))).verdicts).toEqual(start.verdicts);
   });
 
   it('makes a GPU degraded when it comes again and again, and not once', async () => {
@@ -95,9 +96,30 @@ describe('firmware that answers nothing', () => {
           `i915 0000:00:02.0: [drm] *ERROR* GT0: GUC: TLB invalidation response timed out for seqno ${309 + n}`,
         ),
       );
-    expect((await watchedAfter(intelgpu, machine, silent(60), minutes(4))).verdicts).toEqual({
+    expect((await watched(intelgpu, machine, silent(60), minutes(4))).verdicts).toEqual({
       '0000:00:02.0': 'degraded FirmwareSilent degraded',
     });
-    expect((await watchedAfter(intelgpu, machine, silent(1), minutes(4))).verdicts).toEqual({ '0000:00:02.0': 'healthy' });
+    expect((await watched(intelgpu, machine, silent(1), minutes(4))).verdicts).toEqual({ '0000:00:02.0': 'healthy' });
+  });
+});
+
+// kernel_gsp.c prints these after each request to the firmware, also one that was answered, and without the GPU. A request that was not answered
+// has Xid 119, or 120 and others, which name it.
+describe('lines about the heartbeat of the GSP', () => {
+  it('are no fault, and the Xid of a request without an answer is one', async () => {
+    const { node } = await watchGpus(withoutAction(gpus(2, () => links(18, 18))));
+    await node.pass(minutes(1));
+    node.log(
+      'NVRM: _kgspIsHeartbeatTimedOut: Heartbeat timed out, currentTimeMs 81200 heartbeat 60011 heartbeatWithOffsetMs 60011 diff 21189 timeout 5200',
+      'NVRM: _kgspRpcRecvPoll: GSP RM heartbeat timed out',
+      'NVRM: _kgspRpcRecvPoll: LibOS heartbeat timed out',
+    );
+    await node.pass(minutes(2));
+    expect(new Set(Object.values(node.verdicts))).toEqual(new Set(['healthy']));
+    node.log(
+      `NVRM: Xid (PCI:${addressOf(1).slice(0, -2)}): 119, pid=4711, name=python, Timeout after 6s of waiting for RPC response from GPU1 GSP! Expected function 76 (GSP_RM_CONTROL) (0x2080a7d7 0x0).`,
+    );
+    await node.pass(minutes(2));
+    expect(Object.values(node.verdicts).filter((verdict) => verdict !== 'healthy')).toHaveLength(1);
   });
 });

@@ -11,9 +11,10 @@ import { busConditions } from '../kit/pcie/bus-conditions.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieLogRows } from '../kit/pcie/log.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
-import { conditions, logRows } from './conditions.ts';
+import { conditions } from './conditions.ts';
 import { options, problems } from './declaration.ts';
 import { bus, isPresent } from './discover.ts';
+import { logRows } from './log-rows.ts';
 import { metrics } from './metrics.ts';
 import { IntelgpuProbe } from './probe.ts';
 

@@ -11,9 +11,10 @@ import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
 import { Bus } from '../kit/pcie/bus.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { Card, type CardFacts, type CardReadResult } from './card.ts';
-import { conditions, findingsOf, logRows } from './conditions.ts';
+import { conditions, findingsOf } from './conditions.ts';
 import type { IntelgpuOptions } from './declaration.ts';
 import { bus, type CardPlace, findPlaces, listNames, MODELS, type Names, type Places } from './discover.ts';
+import { logRows } from './log-rows.ts';
 import { metrics } from './metrics.ts';
 import { type GpuUse, ProcessReader } from './processes.ts';
 

@@ -84,3 +84,10 @@ export const nicLogConditions = {
     windowMs: minutes(10),
   }),
 };
+
+/** What several drivers say of the firmware, and of work that was lost. */
+export const timeout = { type: 'CommandTimeout', severity: 'degraded', remedy: 'restart-workload' } as const;
+export const dead = { raises: { condition: nicLogConditions.FirmwareDead } };
+/** The hardware may be sound: a start of the driver sets it up again. */
+export const givenUp = { raises: { condition: nicLogConditions.FirmwareDead, remedy: 'reload-driver' } } as const;
+export const reset = { type: 'AdapterReset', severity: 'degraded', remedy: 'restart-workload' } as const;

@@ -1,23 +1,15 @@
+import { ethernetRows } from './ethernet-drivers.ts';
 import type { LogRow } from './log-row.ts';
-import { MLX5, nicLogConditions } from './network-conditions.ts';
+import { dead, givenUp, MLX5, nicLogConditions, reset, timeout } from './network-conditions.ts';
 import { startRows } from './pcie/bus-conditions.ts';
 
 /** Lines of network drivers. Adapters are devices of `infiniband` or of `netdev`, so both families use these rows. */
 const { FirmwareDead, FirmwareSyndrome, CommandTimeouts, ModuleFault, CableUnplugged, SlotPowerLow, HighTemperature } = nicLogConditions;
-const { AdapterResets, FunctionRefused } = nicLogConditions;
+const { AdapterResets } = nicLogConditions;
 
 /** Function, line and process, which most macros of mlx5 add. */
 const mlx5 = (form: string): RegExp => new RegExp(`^(?:\\w+:\\d+:\\(pid (?<pid>\\d+)\\): )?${form}`);
 const of = (file: string) => ({ drivers: ['mlx5_core'], source: `${MLX5}/${file}` });
-const timeout = { type: 'CommandTimeout', severity: 'degraded', remedy: 'restart-workload' } as const;
-const dead = { raises: { condition: FirmwareDead } };
-/** The hardware may be sound: a start of the driver sets it up again. */
-const givenUp = { raises: { condition: FirmwareDead, remedy: 'reload-driver' } } as const;
-const reset = { type: 'AdapterReset', severity: 'degraded', remedy: 'restart-workload' } as const;
-const INTEL = 'Linux drivers/net/ethernet/intel';
-const IRDMA = 'Linux drivers/infiniband/hw/irdma';
-/** Drivers whose RDMA is that of irdma, which prints with the function and so with their name. */
-const ofIrdma = ['ice', 'i40e', 'idpf', 'irdma'];
 /** Drivers with transmit queues that the kernel watches. */
 const watched = [
   ...['atlantic', 'bnxt_en', 'cxgb4', 'e1000e', 'ena', 'gve', 'hns3', 'i40e', 'iavf', 'ice', 'idpf', 'igb', 'igbvf', 'igc', 'ionic'],
@@ -180,23 +172,6 @@ const rows: readonly LogRow[] = [
     fault: { type: 'FirmwareReset', severity: 'degraded', remedy: 'restart-workload' },
   },
   {
-    name: 'bnxt-message-timeout',
-    drivers: ['bnxt_en'],
-    text: /^Error \(timeout: \d+\) msg \{(?<command>0x[0-9a-f]+) /,
-    means: 'the message {command} to the firmware timed out',
-    source: 'Linux drivers/net/ethernet/broadcom/bnxt/bnxt_hwrm.c, __hwrm_send',
-    repeats: CommandTimeouts,
-    fault: timeout,
-  },
-  {
-    name: 'bnxt-reset-aborted',
-    drivers: ['bnxt_en'],
-    text: /^Firmware reset aborted, /,
-    means: 'the driver could not start the firmware again, and closed the port',
-    source: 'Linux drivers/net/ethernet/broadcom/bnxt/bnxt.c, bnxt_fw_reset and bnxt_fw_reset_task',
-    ...givenUp,
-  },
-  {
     name: 'bnxt-started',
     drivers: ['bnxt_en'],
     text: /^.{1,100} found at mem [0-9a-f]+, node addr /,
@@ -204,137 +179,7 @@ const rows: readonly LogRow[] = [
     source: 'Linux drivers/net/ethernet/broadcom/bnxt/bnxt.c, bnxt_print_device_info',
     ends: [FirmwareDead],
   },
-  {
-    name: 'ice-gave-up',
-    drivers: ['ice', 'i40e'],
-    text: /^tx_timeout recovery unsuccessful, device is in (?:un|non-)recoverable state/,
-    means: 'the driver gave the adapter up, because its transmit queues hung after each reset',
-    source: `${INTEL}/ice/ice_main.c, ice_tx_timeout; i40e/i40e_main.c, i40e_tx_timeout`,
-    ...givenUp,
-  },
-  {
-    name: 'ice-rebuild-failed',
-    drivers: ['ice'],
-    text: /^Rebuild failed, unload and reload driver/,
-    means: 'the driver could not set up the adapter after a reset',
-    source: `${INTEL}/ice/ice_main.c`,
-    ...givenUp,
-  },
-  {
-    name: 'ice-reset-failed',
-    drivers: ['ice'],
-    text: /^reset \d failed$|^Error resetting device\. Please reload the driver/,
-    means: 'the driver could not reset the adapter',
-    source: `${INTEL}/ice/ice_main.c, ice_do_reset and ice_log_pkg_init`,
-    ...givenUp,
-  },
-  {
-    name: 'ice-recovery-mode',
-    drivers: ['ice', 'i40e'],
-    text: /^Firmware recovery mode detected\. Limiting functionality/,
-    means: 'the adapter runs its recovery firmware only: it needs a firmware update',
-    source: `${INTEL}/ice/ice_main.c, ice_print_recovery_msg; i40e/i40e_main.c, i40e_check_recovery_mode`,
-    raises: { condition: FirmwareDead, remedy: 'inspect' },
-  },
-  {
-    name: 'ice-module-refused',
-    drivers: ['ice', 'i40e'],
-    text: /^Rx\/Tx is disabled on this device because an unsupported (?:SFP )?module type was detected|^The (?:installed module is|module's power requirements) .{1,60}\. Cannot start link/,
-    means: 'the adapter refuses the module of the port',
-    source: `${INTEL}/ice/ice_main.c, ice_print_topo_conflict and ice_check_module_power; i40e/i40e_main.c`,
-    raises: { condition: ModuleFault },
-  },
-  {
-    name: 'ice-link-up',
-    drivers: ['ice', 'i40e'],
-    text: /^NIC Link is up/i,
-    means: 'the link is up, so the module works',
-    source: `${INTEL}/ice/ice_main.c, ice_print_link_msg; i40e/i40e_main.c, i40e_print_link_message`,
-    ends: [ModuleFault],
-  },
-  {
-    name: 'ice-started',
-    drivers: ['ice'],
-    text: /^The DDP package was successfully loaded: /,
-    means: 'the driver was loaded and the firmware answered',
-    source: `${INTEL}/ice/ice_main.c`,
-    ends: [FirmwareDead, ModuleFault],
-  },
-  {
-    name: 'i40e-started',
-    drivers: ['i40e'],
-    text: /^fw \d+\.\d+\.\d+ api \d/,
-    means: 'the driver was loaded and the firmware answered',
-    source: `${INTEL}/i40e/i40e_main.c, i40e_probe`,
-    ends: [FirmwareDead, ModuleFault],
-  },
-  // A request for promiscuous mode is left out: the card refuses it to a function without trust, whenever a program captures packets.
-  {
-    name: 'iavf-refused',
-    drivers: ['iavf'],
-    text: /^PF returned error -?\d+ \((?<error>\w+)\) to our request (?!14\b)(?<request>\d+)/,
-    means: 'the card refused request {request} of the virtual function: {error}',
-    source: `${INTEL}/iavf/iavf_virtchnl.c, iavf_virtchnl_completion`,
-    repeats: FunctionRefused,
-  },
-  {
-    name: 'iavf-not-answered',
-    drivers: ['iavf'],
-    text: /^Failed to communicate with PF; waiting before retry/,
-    means: 'the card did not answer the virtual function',
-    source: `${INTEL}/iavf/iavf_main.c, iavf_watchdog_task`,
-    repeats: FunctionRefused,
-    fault: timeout,
-  },
-  {
-    name: 'iavf-removed',
-    drivers: ['iavf'],
-    text: /^Removing device/,
-    means: 'the driver left the virtual function',
-    source: `${INTEL}/iavf/iavf_main.c, iavf_remove`,
-    repeats: FunctionRefused,
-    ends: [FirmwareDead],
-  },
-  {
-    name: 'iavf-gave-up',
-    drivers: ['iavf'],
-    text: /^Reset never finished \(|^Unable to get VF config due to PF error condition, not retrying/,
-    means: 'the driver gave the virtual function up: its reset did not end, or the card gave it no resources',
-    source: `${INTEL}/iavf/iavf_main.c, iavf_reset_task and iavf_init_get_resources`,
-    ...givenUp,
-  },
-  {
-    name: 'iavf-started',
-    drivers: ['iavf'],
-    text: /^MAC address: /,
-    means: 'the driver set the virtual function up',
-    source: `${INTEL}/iavf/iavf_main.c, iavf_init_config_adapter`,
-    ends: [FirmwareDead],
-  },
-  {
-    name: 'irdma-critical',
-    drivers: ofIrdma,
-    text: /^(?<what>HMC Error|PE Push Error)$|^critical PE Error, GLPE_CRITERR=(?<code>0x[0-9a-f]+)/,
-    means: 'the RDMA engine of the adapter stopped: {what}{code}',
-    source: `${IRDMA}/icrdma_if.c, icrdma_iidc_event_handler`,
-    fault: reset,
-  },
-  {
-    name: 'irdma-reset',
-    drivers: ofIrdma,
-    text: /^Requesting a reset$/,
-    means: 'the driver of the RDMA engine resets the adapter',
-    source: `${IRDMA}/icrdma_if.c, icrdma_request_reset; ig3rdma_if.c`,
-    repeats: AdapterResets,
-  },
-  {
-    name: 'irdma-queue-error',
-    drivers: ofIrdma,
-    text: /^abnormal ae_id = (?<event>0x[0-9a-f]+) bool qp=\d/,
-    means: 'the adapter ended a queue pair with the event {event}',
-    source: `${IRDMA}/hw.c`,
-    fault: { type: 'QueueError', severity: 'info', remedy: 'restart-workload' },
-  },
+  ...ethernetRows,
   {
     name: 'ionic-firmware-down',
     drivers: ['ionic'],

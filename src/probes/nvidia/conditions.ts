@@ -1,6 +1,7 @@
 import { hours, minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
 import { growthCondition } from '../kit/finding.ts';
+import { licenceConditions } from './licence.ts';
 
 const SMI = 'nvidia-smi';
 
@@ -121,17 +122,7 @@ export const conditions = named({
     remedy: 'reset',
     source: `${SMI}: ecc_errors/{channel,tpc}_repair_pending`,
   },
-  VgpuUnlicensed: {
-    class: 'self-clearing',
-    severity: 'degraded',
-    reasons: ['Unlicensed', 'Licensed'],
-    meaning:
-      'The vGPU has no licence, so the driver slows it down. The guest gets one from the licence server that its configuration names.',
-    remedy: 'inspect',
-    source: `${SMI}: vgpu_software_licensed_product/license_status, of a GPU with the virtualization mode VGPU`,
-    forMs: minutes(2),
-    recoveryMs: 0,
-  },
+  ...licenceConditions,
   MemoryUnrepairable: {
     class: 'latched',
     severity: 'info',

@@ -3,10 +3,10 @@ import { minutes } from '../../model/duration.ts';
 import type { Finding, Remedy } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import { raise } from '../kit/finding.ts';
+import { CHANNELS_REMOVED, removalToReport } from './channel-removals.ts';
 import { DEGRADED, FATAL, named } from './conditions.ts';
 import { metrics } from './metrics.ts';
 import { type GpuMemory, gpuKey, isSamePart, type XidMemory, type XidTally } from './xid-memory.ts';
-import { CHANNELS_REMOVED, removalToReport } from './channel-removals.ts';
 import { XID_REASONS } from './xid-table.ts';
 
 const LOG = "NVIDIA driver's lines in the kernel log";

@@ -1,6 +1,7 @@
 import { defined } from '../../model/defined.ts';
 import type { Severity } from '../../model/health.ts';
 import { rootCauses } from '../kit/root-cause.ts';
+import { CHANNELS_REMOVED, NO_REMOVALS, type Removals, rememberCause, rememberRemoval } from './channel-removals.ts';
 import {
   type NvidiaLine,
   newGroup,
@@ -11,7 +12,6 @@ import {
   type XidGroup,
   type XidLine,
 } from './xid-line.ts';
-import { CHANNELS_REMOVED, NO_REMOVALS, type Removals, rememberCause, rememberRemoval } from './channel-removals.ts';
 import { isLinkError, judgeVictim, judgeXid, LINK_RULES, LINK_VICTIM, linkCode, type XidJudgement } from './xid-table.ts';
 
 /**

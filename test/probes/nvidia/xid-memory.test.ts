@@ -4,11 +4,11 @@ import { type KmsgRecord, parseKmsgRecord } from '../../../src/host/kernel-log/r
 import type { Device } from '../../../src/model/device.ts';
 import { NO_MARK } from '../../../src/model/fault.ts';
 import type { Finding } from '../../../src/model/health.ts';
+import { BEFORE_CAUSE_MS, CHANNELS_REMOVED } from '../../../src/probes/nvidia/channel-removals.ts';
 import { logConditions, type XidReport, xidReports } from '../../../src/probes/nvidia/log-findings.ts';
 import { faultsOf, XidFaults } from '../../../src/probes/nvidia/xid-faults.ts';
 import { parseNvidiaLine } from '../../../src/probes/nvidia/xid-line.ts';
 import { EMPTY_MEMORY, endFaults, rememberLine, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
-import { BEFORE_CAUSE_MS, CHANNELS_REMOVED } from '../../../src/probes/nvidia/channel-removals.ts';
 import { escaped } from '../../support/forged-records.ts';
 
 const T0 = Date.parse('2026-01-01T00:00:00Z');

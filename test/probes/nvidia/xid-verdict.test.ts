@@ -8,10 +8,10 @@ import { createPolicy, type PolicyInput } from '../../../src/health/policy/polic
 import { type KmsgReader, openKmsg } from '../../../src/host/kernel-log/reader.ts';
 import type { Device } from '../../../src/model/device.ts';
 import { minutes, seconds } from '../../../src/model/duration.ts';
+import { BEFORE_CAUSE_MS, CHANNELS_REMOVED } from '../../../src/probes/nvidia/channel-removals.ts';
 import { logConditions, xidReports } from '../../../src/probes/nvidia/log-findings.ts';
 import { parseNvidiaLine } from '../../../src/probes/nvidia/xid-line.ts';
 import { EMPTY_MEMORY, endFaults, rememberLine, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
-import { BEFORE_CAUSE_MS, CHANNELS_REMOVED } from '../../../src/probes/nvidia/channel-removals.ts';
 import { XID_TABLE } from '../../../src/probes/nvidia/xid-table.ts';
 import { readAt } from '../../health/one-device.ts';
 

@@ -1,7 +1,8 @@
 import type { GpuIdentity } from '../sample.ts';
 import type { ValueKey } from '../values.ts';
 import { faultQuestions, instanceErrors, RECOVERY_FIELD } from './fault-questions.ts';
-import { CODE, LICENCES, MARGIN, MEMORY, MEMORY_V2, PLATFORM, TEMPERATURE, UTILIZATION, VGPU_MODE } from './header.ts';
+import { CODE, MARGIN, MEMORY, MEMORY_V2, PLATFORM, TEMPERATURE, UTILIZATION, VGPU_MODE } from './header.ts';
+import { LICENCE_QUESTION } from './licence-question.ts';
 import {
   at,
   type CallVariant,
@@ -87,21 +88,6 @@ const CHECKED: Question = question('once', [{ value: 'inforom', name: 'inforom' 
   outs: 0,
   parse: () => ({ isInforomSound: true }),
 });
-
-/** Only a vGPU needs a licence; boards on the host answer, too. */
-const LICENCE_QUESTION: Question = {
-  ...valueQuestion('slow', {
-    symbol: 'nvmlDeviceGetGridLicensableFeatures_v4',
-    reads: {
-      isLicensed: (out) => {
-        const count = Math.min(out.u32(LICENCES.count), LICENCES.most);
-        const states = Array.from({ length: count }, (_, index) => out.u32(LICENCES.list + index * LICENCES.size + LICENCES.state));
-        return count === 0 ? undefined : states.some((state) => state !== 0);
-      },
-    },
-  }),
-  unless: (answers) => answers.sample().identity?.virtualization !== 'VGPU',
-};
 
 /** It reads the flash. Its code says whether the infoROM is damaged, as the warning behind each output of `nvidia-smi`. */
 const INFOROM_QUESTION: Question = {

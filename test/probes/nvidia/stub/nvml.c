@@ -341,6 +341,19 @@ ret nvmlDeviceQueryDrainState(struct pci *which, unsigned *out) {
   return node("nvmlDeviceQueryDrainState");
 }
 
+NUMBER(nvmlDeviceGetVirtualizationMode, "virtualization")
+/* "license" is the state of the one feature. */
+struct licence { unsigned code, state; char info[128], product[128]; unsigned enabled; struct { unsigned year; unsigned short month, day, hour, min, sec; unsigned char status; } expiry; };
+struct licences { int supported; unsigned count; struct licence list[3]; };
+ret nvmlDeviceGetGridLicensableFeatures_v4(struct device *d, struct licences *out) {
+  _Static_assert(sizeof(struct licence) == 284 && sizeof(struct licences) == 860, "nvmlGridLicensableFeatures_t");
+  unsigned state = 0;
+  ret code = number(d, "nvmlDeviceGetGridLicensableFeatures_v4", "license", &state);
+  if (code != OK) return code;
+  out->supported = 1; out->count = 1; out->list[0].code = 1; out->list[0].state = state; out->list[0].enabled = 1;
+  return OK;
+}
+
 struct memory { unsigned long long total, free, used; };
 struct memory_v2 { unsigned version; unsigned long long total, reserved, free, used; };
 static unsigned long long big(struct device *d, const char *name) {
