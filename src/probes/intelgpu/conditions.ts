@@ -2,6 +2,7 @@ import { hours, minutes } from '../../model/duration.ts';
 import type { ConditionSpec, Finding, Severity } from '../../model/health.ts';
 import { raise } from '../kit/finding.ts';
 import { logCondition, logGrowth } from '../kit/log-row.ts';
+import { startFailed } from '../kit/pcie/bus-conditions.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { overTemperature, overTemperatureCondition } from '../kit/temperature.ts';
 import type { AwakeSample, CardReadResult } from './card.ts';
@@ -64,6 +65,7 @@ export const conditions = {
     }),
     isOffByDefault: true,
   },
+  StartFailed: startFailed,
   OverTemperature: {
     ...overTemperatureCondition,
     source: 'Linux Documentation/ABI/testing/sysfs-driver-intel-xe-hwmon: temp*_crit, temp*_emergency',
