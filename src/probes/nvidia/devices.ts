@@ -201,8 +201,9 @@ export const withoutNamed = (before: readonly Device[], now: readonly Device[]):
  */
 export const resolve: Resolve = ({ resource, deviceId, claim }, devices) => {
   if (claim !== undefined) {
-    const minor = claim.driver === 'gpu.nvidia.com' ? /^gpu-(?:vfio-)?(\d+)$/.exec(claim.device)?.[1] : undefined;
-    return minor === undefined ? [] : ids(byMinor(Number(minor), undefined, devices));
+    const [, vfio, minor] = (claim.driver === 'gpu.nvidia.com' && /^gpu-(vfio-)?(\d+)$/.exec(claim.device)) || [];
+    const named = minor === undefined ? [] : byMinor(Number(minor), undefined, devices);
+    return ids(vfio === undefined ? named : named.filter(({ unserved }) => unserved === 'handed-over'));
   }
   if (/^\d+$/.test(deviceId)) return ids(ofGroup(deviceId, devices));
   const plain = deviceId.replace(/::\d+$/, '');
