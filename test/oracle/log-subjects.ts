@@ -156,6 +156,33 @@ const neuron = (id: string, index: number): Printer => ({
   },
 });
 
+function qat(address: string): Printer {
+  const line = onBus('4xxx', address);
+  return {
+    about: address,
+    begins: line('Heartbeat ERROR: QAT is not responding.'),
+    ends: line('qat_dev0 started 8 acceleration engines'),
+    counts: line('Fatal error, reset required'),
+  };
+}
+
+function ve(address: string): Printer {
+  const line = onBus('ve_drv', address);
+  return {
+    about: address,
+    begins: NONE,
+    ends: NONE,
+    counts: line('Hw Error occurred (Entry = 80)'),
+  };
+}
+
+const npu = (address: string): Printer => ({
+  about: address,
+  begins: NONE,
+  ends: NONE,
+  counts: onBus('intel_vpu', address)('[drm] *ERROR* ivpu_pm_trigger_recovery(): Recovering the NPU (reset #3)'),
+});
+
 function acme(id: string, index: number): Printer {
   const line = (text: string) => ({ text: `acme acme${index}: ${text}`, properties: ofDevice(`+acme:acme${index}`, 'acme') });
   return {
@@ -184,6 +211,9 @@ export const subjects: readonly LogSubject[] = [
     'mlx5-command-timeout',
     'FirmwareDead',
   ),
+  await captured('intelnpu', 'awake-and-asleep', {}, [npu('0000:00:0b.0')], 'recovery'),
+  await captured('qat', '4xxx-with-functions', {}, [qat('0000:6b:00.0')], 'fatal-error', 'HeartbeatLost'),
+  await captured('ve', 'online-offline-and-without-driver', {}, ['0000:86:00.0', '0000:87:00.0'].map(ve), 'hardware-error'),
   await simulated('intelgpu', { intelgpu: 2 }, ['0030:10:00.0', '0030:11:00.0'].map(intelgpu), 'job-timeout', 'Wedged'),
   await simulated('netdev', { netdev: 2 }, ['0040:10:00.0', '0040:11:00.0'].map(ice), 'irdma-queue-error', 'FirmwareDead'),
   await captured('neuron', 'trn2n-two-devices', {}, [neuron('neuron0', 0)], 'sram-reported'),

@@ -69,7 +69,7 @@ function checkBytes(changed, device, read) {
     const [, id, port, direction] = COUNTER.exec(path) ?? [];
     if (id !== device.id || read === undefined) continue;
     const metric = direction === 'rcv' ? 'device_received_bytes_total' : 'device_transmitted_bytes_total';
-    const found = read.readings.find(({ metric: name, labels }) => name === metric && labels?.port === port)?.value;
+    const found = [...read.readings].find(({ metric: name, labels }) => name === metric && labels?.port === port)?.value;
     if (found === undefined) continue;
     assert.match(text.trim(), /^\d+$/, `${metric} from ${JSON.stringify(text.slice(0, 50))}`);
     assert.equal(BigInt(found), 4n * BigInt(text.trim()), path);

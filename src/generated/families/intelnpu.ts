@@ -44,6 +44,7 @@ export const declaration: object = {
       ]
     }
   ],
+  "pcie": true,
   "readings": [
     {
       "metric": "device_intelnpu_busy_seconds_total",

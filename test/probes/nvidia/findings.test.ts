@@ -263,6 +263,7 @@ describe('every condition of the table', () => {
   const elsewhere = [
     ...links,
     'DriverReleased',
+    'VgpuUnlicensed',
     'DriverUnusable',
     'InforomCorrupted',
     'NotInitialized',
