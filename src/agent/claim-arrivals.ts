@@ -1,5 +1,5 @@
 import { allocationKey, type Claim } from '../model/allocation.ts';
-import type { AllocationState } from '../model/snapshot.ts';
+import { type AllocationState, fitsNoDevice } from '../model/snapshot.ts';
 
 /** Finds claims for devices that no probe knows yet, so that their family is read at once. Each claim causes one read. */
 export class ClaimArrivals {
@@ -17,7 +17,7 @@ export class ClaimArrivals {
     const wanted = new Map<string, number>();
     for (const state of allocations) if (state.allocation.claim !== undefined) this.#learn(state.allocation.claim, state.devices);
     for (const { allocation, unresolved } of allocations) {
-      if (allocation.claim === undefined || unresolved !== 'no-device') continue;
+      if (allocation.claim === undefined || !fitsNoDevice(unresolved)) continue;
       const key = allocationKey(allocation);
       const seenMs = this.#unknown.get(key) ?? nowMs;
       unknown.set(key, seenMs);

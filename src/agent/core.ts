@@ -10,7 +10,7 @@ import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Observe } from '../model/observation.ts';
 import { MAX_RELEASE_MS, type ReleaseAnswer, type ReleaseRequest } from '../model/release.ts';
-import type { AllocationState, Snapshot } from '../model/snapshot.ts';
+import { type AllocationState, fitsNoDevice, type Snapshot } from '../model/snapshot.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { FamilyRunner } from '../supervisor/family-runner.ts';
 import { IsolatedReads, type ReadProcess } from '../supervisor/isolated-reads.ts';
@@ -224,7 +224,7 @@ const samples = ({ stall }: AgentSettings): Pick<ScheduleSettings, 'sampleMs'> =
   sampleMs: stall.sample > 0 ? stall.sample : DEFAULT_SAMPLE_MS,
 });
 const isUnjoinedClaim = ({ allocation, unresolved }: AllocationState): boolean =>
-  allocation.claim !== undefined && unresolved === 'no-device';
+  allocation.claim !== undefined && fitsNoDevice(unresolved);
 
 function warnOfExpected({ expect }: AgentSettings, families: readonly DeviceFamily[], logger: Logger): void {
   for (const family of Object.keys(expect)) {

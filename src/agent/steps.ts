@@ -28,7 +28,7 @@ import {
   podName,
 } from '../model/pod-resources.ts';
 import { joinedReadings, keptBy, Readings } from '../model/readings.ts';
-import type { AllocationState, FamilyState } from '../model/snapshot.ts';
+import { type AllocationState, type FamilyState, fitsNoDevice } from '../model/snapshot.ts';
 import { type FamilyInput, type Moment, type PartKinds, withExpected } from './known-devices.ts';
 import type { ServedDevice } from './resources.ts';
 import type { Occupancy, UseSettings } from './use.ts';
@@ -262,7 +262,7 @@ function readBefore({ readBeforeMs: beforeMs = 0 }: DeviceRecord, begun: Moment)
 }
 
 export const unresolvedIn = (allocations: readonly AllocationState[]): readonly Allocation[] =>
-  allocations.flatMap(({ allocation, unresolved }) => (unresolved === 'no-device' || unresolved === 'ambiguous' ? [allocation] : []));
+  allocations.flatMap(({ allocation, unresolved }) => (fitsNoDevice(unresolved) || unresolved === 'ambiguous' ? [allocation] : []));
 
 const NO_OCCUPANCY: Occupancy = { lastHolders: undefined, occupancy: undefined };
 

@@ -30,6 +30,10 @@ export type DeviceState = Pick<
 /** Why an allocation has no device. These are all values of the label `reason`. */
 export type UnresolvedReason = 'no-device' | 'no-part' | 'unknown-part' | 'ambiguous' | 'missing-device';
 
+/** No known device fits: another read of the hardware, or of the files of a claim, may find one. */
+export const fitsNoDevice = (reason: UnresolvedReason | undefined): boolean =>
+  reason === 'no-device' || reason === 'no-part' || reason === 'unknown-part';
+
 /**
  * How a claim was joined to its devices. The most exact source comes first: the driver's metadata file, its CDI specs, the naming conventions
  * of a family, a rule of the configuration. These are all values of the label `by`.

@@ -166,16 +166,6 @@ function qat(address: string): Printer {
   };
 }
 
-function ve(address: string): Printer {
-  const line = onBus('ve_drv', address);
-  return {
-    about: address,
-    begins: NONE,
-    ends: NONE,
-    counts: line('Hw Error occurred (Entry = 80)'),
-  };
-}
-
 const npu = (address: string): Printer => ({
   about: address,
   begins: NONE,
@@ -213,7 +203,6 @@ export const subjects: readonly LogSubject[] = [
   ),
   await captured('intelnpu', 'awake-and-asleep', {}, [npu('0000:00:0b.0')], 'recovery'),
   await captured('qat', '4xxx-with-functions', {}, [qat('0000:6b:00.0')], 'fatal-error', 'HeartbeatLost'),
-  await captured('ve', 'online-offline-and-without-driver', {}, ['0000:86:00.0', '0000:87:00.0'].map(ve), 'hardware-error'),
   await simulated('intelgpu', { intelgpu: 2 }, ['0030:10:00.0', '0030:11:00.0'].map(intelgpu), 'job-timeout', 'Wedged'),
   await simulated('netdev', { netdev: 2 }, ['0040:10:00.0', '0040:11:00.0'].map(ice), 'irdma-queue-error', 'FirmwareDead'),
   await captured('neuron', 'trn2n-two-devices', {}, [neuron('neuron0', 0)], 'sram-reported'),
