@@ -23,6 +23,7 @@ const nodes = (device: string, number: number): Readonly<Record<string, string>>
     [[`card${at}`, `card${number}`] as const, [`renderD${128 + at}`, `renderD${128 + number}`] as const].flatMap(([built, name]) => [
       [`${directory}/drm/${built}`, name],
       [`sys/class/drm/${built}`, name],
+      [`dev/dri/${built}`, name],
     ]),
   );
 };
