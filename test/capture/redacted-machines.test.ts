@@ -158,7 +158,9 @@ describe.skipIf(!areThere).each(['32em64t-2n8c+dax+nvme+mic+dimms', '32intel64-2
       const root = mkdtempSync(join(tmpdir(), 'device-agent-real-'));
       onTestFinished(() => rmSync(root, { recursive: true }));
       unpackMachine(archive, root);
-      for (const family of families.filter(({ isOffByDefault }) => isOffByDefault !== true))
+      // The links to the driver of its NVMe drives lead out of /sys, because somebody moved the drives in the tree. No capture has such a link.
+      const hasLinks = (name: string): boolean => name !== 'nvme' || !archive.startsWith('32em64t');
+      for (const family of families.filter(({ name, isOffByDefault }) => isOffByDefault !== true && hasLinks(name)))
         await expectSameReplay(family, await captured(family, { root, options: {}, change: () => {} }, 1), 1);
     }, 60_000);
   },
