@@ -153,6 +153,13 @@ const STRUCTS: Readonly<Record<string, readonly Struct[]>> = {
       host: 'hostId',
     }),
   ],
+  LICENCES: [
+    struct({ count: layouts.LICENCES.count, list: layouts.LICENCES.list }, 'nvmlGridLicensableFeatures_t', {
+      count: 'licensableFeaturesCount',
+      list: 'gridLicensableFeatures',
+    }),
+    struct({ size: layouts.LICENCES.size, state: layouts.LICENCES.state }, 'nvmlGridLicensableFeature_t', { state: 'featureState' }),
+  ],
   FABRIC_V1: [struct(layouts.FABRIC_V1, 'nvmlGpuFabricInfo_t', fabric)],
   FABRIC_V2: [
     struct(layouts.FABRIC_V2, 'nvmlGpuFabricInfo_v2_t', { version: 'nvmlGpuFabricInfo_v2', ...fabric, healthMask: 'healthMask' }),
