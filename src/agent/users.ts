@@ -22,8 +22,9 @@ interface UserFacts {
 }
 
 interface Kept {
-  /** Of the device, its parts and its whole, since this time. */
+  /** Who holds the device, a part of it or its whole. */
   readonly holders: readonly Allocation[];
+  /** When these holders were first seen. */
   readonly fromMs: number;
   /** End of the first read that showed a process of the pod, by UID. */
   readonly seenMs: ReadonlyMap<string, number>;

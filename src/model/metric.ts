@@ -92,9 +92,7 @@ function narrow(value: bigint): Value {
 /** A value as JSON can hold it. A `bigint` is its decimal digits. */
 export type SavedValue = number | string;
 
-export const savedValue = (value: Value): SavedValue => (typeof value === 'bigint' ? String(value) : value);
-
-/** Undefined for anything that {@link savedValue} does not give. JSON turns a number that is not finite into null. */
+/** Undefined for anything that is no {@link SavedValue}. JSON turns a number that is not finite into null. */
 export function restoredValue(saved: unknown): Value | undefined {
   if (typeof saved === 'number') return saved;
   return typeof saved === 'string' && /^-?\d{1,40}$/.test(saved) ? BigInt(saved) : undefined;

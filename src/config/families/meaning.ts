@@ -202,7 +202,7 @@ function checkMap({ equals, still, log }: DeclaredCondition, { map }: DeclaredSo
     if (!values.includes(String(one))) say([...at, 'equals', n], `"map" never gives ${one}${nearestHint(String(one), values)}`);
 }
 
-/** What is read as a number has a map of numbers. */
+/** A source that is read as a number needs a map that gives numbers. */
 export function checkNumbers(map: NonNullable<DeclaredSource['map']>, at: Path, say: Say): void {
   for (const [text, value] of Object.entries(map))
     if (numberOf(String(value)) === undefined) say([...at, text], `the value is a number here, and ${value} is none`);

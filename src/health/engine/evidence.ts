@@ -122,7 +122,7 @@ function fromCounter(finding: CountFinding, input: EvidenceInput, rates: Record<
   return status === 'unknown' ? UNKNOWN : HOLDS_NOT;
 }
 
-/** What a counter did before its first read, where the source dates it. */
+/** The growth of a counter before its first read. Undefined when the source does not know its times. */
 function datedSeries({ count, grewMs = [] }: CountFinding, { atMs, monotonicMs }: EvidenceInput): RateSeries | undefined {
   if (monotonicMs === undefined || grewMs.length === 0) return undefined;
   const first = count - grewMs.length;

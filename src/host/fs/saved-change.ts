@@ -126,7 +126,7 @@ export function isChange(value: unknown): value is Change {
   return value.set.every((one) => Array.isArray(one) && isSimple(one[0])) && isDifference(value.named) && !isWhole(value.named);
 }
 
-export function isDifference(value: unknown): value is Difference {
+function isDifference(value: unknown): value is Difference {
   if (!isObject(value)) return false;
   return isWhole(value as Difference) ? (value as unknown as readonly unknown[]).length <= 1 : Object.values(value).every(isDifference);
 }
