@@ -1,5 +1,5 @@
 // Writes the agent as few files into a directory (default dist-bundle): node scripts/bundle.mjs [directory]
-// One file for each thing that is started - the program, the threads of probes, passwords, facts and the kernel log, the process of reads - and the parts that
+// One file for each thing that is started - the program, the readers of hardware, the threads of passwords, facts and the kernel log - and the parts that
 // these share, or load only when they need them: what a thread does not load takes none of its memory.
 // What it writes needs nothing but Node: no node_modules, no installation. koffi keeps its own folder, since its native part
 // is a file that the loader must find.
@@ -43,7 +43,7 @@ const lateCommonJs = {
   },
 };
 
-// The program knows a family by its declarations; only the thread of the family ever makes the probe and has its code.
+// The program knows a family by its declarations; only a reader ever makes the probe and has its code.
 const withoutProbes = {
   name: 'without-probes',
   setup({ onLoad }) {
@@ -52,7 +52,7 @@ const withoutProbes = {
       const [value] = /^export const \w+/m.exec(code) ?? [];
       if (value !== undefined) throw new Error(`${path}: the program has no part of a probe: move "${value}" to the declaration`);
       const names = [...code.matchAll(/^export (?:async )?(?:class|function) (\w+)/gm)].map(([, name]) => name);
-      const text = (name) => `export function ${name}() { throw new Error('a probe runs in its own thread'); }`;
+      const text = (name) => `export function ${name}() { throw new Error('a probe runs in a reader'); }`;
       return { contents: names.map(text).join('\n') };
     });
   },
@@ -83,8 +83,7 @@ const settings = {
 // Threads and processes share no code in memory: each is built for itself.
 const PARTS = [
   ['main', 'src/cli/main.ts', [withoutBodies, lateCommonJs, withoutProbes]],
-  ['probe-worker', 'src/supervisor/probe-worker.ts', []],
-  ['read-process', 'src/supervisor/read-process.ts', []],
+  ['reader', 'src/supervisor/reader.ts', []],
   ['password-worker', 'src/server/access/password-worker.ts', []],
   ['facts-worker', 'src/host/facts-worker.ts', []],
   ['kernel-worker', 'src/incidents/kernel-worker.ts', []],

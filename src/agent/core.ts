@@ -3,7 +3,7 @@ import { whyDirty } from '../health/occupancy/explained.ts';
 import { POOR_PLACEMENT } from '../health/policy/use-conditions.ts';
 import type { Clock } from '../host/clock.ts';
 import { readCpuNodes, readVirtualMachine } from '../host/facts.ts';
-import { deviceDirectory } from '../host/fs/step-record.ts';
+import { deviceDirectory } from '../host/fs/step-guard.ts';
 import { Tree } from '../host/fs/tree.ts';
 import { createHost, type Host } from '../host/host.ts';
 import { createChangeLog } from '../log/changes.ts';
@@ -13,10 +13,11 @@ import { MAX_RELEASE_MS, type ReleaseAnswer, type ReleaseRequest } from '../mode
 import { type AllocationState, fitsNoDevice, type Snapshot } from '../model/snapshot.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { FamilyRunner } from '../supervisor/family-runner.ts';
-import { IsolatedReads, type ReadProcess } from '../supervisor/isolated-reads.ts';
+import { devicesIn } from '../supervisor/left-out.ts';
+import type { StartReader } from '../supervisor/messages.ts';
 import { isPresent } from '../supervisor/probe-look.ts';
-import { type StartThread, startThread } from '../supervisor/probe-thread.ts';
-import { devicesIn } from '../supervisor/quarantine.ts';
+import { startReader } from '../supervisor/reader-process.ts';
+import { Readers } from '../supervisor/readers.ts';
 import { Assembler } from './assemble.ts';
 import type { HealthService } from './health.ts';
 import { HolderSources } from './holders.ts';
@@ -33,11 +34,10 @@ import type { AccountingService } from './usage.ts';
 const DEFAULT_SAMPLE_MS = 1_000;
 const CLOSE_GRACE_MS = 1_000;
 
-/** Starts threads and processes of the operating system. Tests replace it. */
+/** What a capture, a replay or a test replaces. */
 export interface CoreDependencies {
-  readonly start: StartThread;
-  readonly isolated: ReadProcess;
-  /** Takes what is read in the main thread. Present only in a capture. */
+  readonly start: StartReader;
+  /** Takes what the agent itself reads. Present only in a capture. */
   readonly observe?: Observe;
   /** The clock of a capture or a replay. Default: the system's. */
   readonly clock?: Clock;
@@ -61,7 +61,7 @@ export class AgentCore {
   readonly #schedule: Schedule;
   readonly #assembler: Assembler;
   readonly #problems: ProblemLog;
-  readonly #isolated: ReadProcess;
+  readonly #readers: Readers;
   readonly #health: HealthService;
   /** Families whose driver can be closed on request. */
   readonly #releasable: ReadonlySet<string>;
@@ -76,8 +76,8 @@ export class AgentCore {
   ) {
     this.#clock = clock;
     this.#health = health;
-    const { start, isolated, observe, isSteady = false } = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
-    this.#isolated = isolated;
+    const { start, observe, isSteady = false } = parts ?? { start: startReader };
+    this.#readers = new Readers(clock, start);
     const families = settings.families.map(({ family }) => family);
     this.#releasable = new Set(families.flatMap(({ name, canRelease }) => (canRelease === true ? [name] : [])));
     warnOfExpected(settings, families, logger);
@@ -94,14 +94,14 @@ export class AgentCore {
           options,
           roots: settings.roots,
           timeoutMs: settings.refresh.timeout,
+          isApart: family.isApart,
           hung: health.hung(family.name),
           isExpected: health.known().some(({ device }) => device.family === family.name),
           wasReadCompletely: health.wasReadCompletely(family.name),
         },
         {
           clock,
-          isolated,
-          start,
+          readers: this.#readers,
           events: {
             changed,
             wake: () => this.#schedule.wake(runner),
@@ -190,12 +190,10 @@ export class AgentCore {
   async close(): Promise<boolean> {
     this.#schedule.close();
     this.holders.stop();
-    const ended = await Promise.all(this.runners.map((runner) => runner.close(CLOSE_GRACE_MS)));
-    this.#isolated.close();
+    for (const runner of this.runners) runner.close();
+    await this.#readers.close(CLOSE_GRACE_MS);
     this.holders.close();
-    // Threads that end report a last time.
-    this.#schedule.close();
-    return ended.every(Boolean) && !this.holders.isStuck;
+    return !this.holders.isStuck;
   }
 
   #wanted(isWanted: (family: string) => boolean): readonly FamilyRunner[] {

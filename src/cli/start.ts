@@ -23,11 +23,11 @@ export async function start(args: readonly string[]): Promise<void> {
   if (args[0] === 'kernel-log') {
     const { relay, relayRequest } = await import('./kernel-log.ts');
     const asked = relayRequest(args, process.env);
-    if (asked !== undefined) return await leave((await relay(asked)).status, false);
+    if (asked !== undefined) return leave((await relay(asked)).status, false);
   }
   const { runCommandLine } = await import('./run.ts');
   const { status, isStuck = false } = await runCommandLine(args, process.env, output);
-  await leave(status, isStuck);
+  leave(status, isStuck);
 }
 
 /**
@@ -51,14 +51,8 @@ function ensureDirectory(): void {
   }
 }
 
-/**
- * Ends the process even when a thread hangs. `process.exit` first joins all threads, and a thread in a hung system call never ends.
- * In that case only the C library's `_exit` can end the process with a chosen status.
- */
-async function leave(status: number, isStuck: boolean): Promise<never> {
-  if (isStuck) {
-    const { default: koffi } = await import('koffi');
-    koffi.load(null).func('void _exit(int status)')(status);
-  }
+/** `process.exit` first joins all threads, and one that reads a file of a file system that hangs never ends. Then only a signal ends the process. */
+function leave(status: number, isStuck: boolean): never {
+  if (isStuck) process.kill(process.pid, 'SIGKILL');
   return process.exit(status);
 }

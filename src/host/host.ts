@@ -3,7 +3,7 @@ import type { Device } from '../model/device.ts';
 import { type FaultMark, NO_MARK } from '../model/fault.ts';
 import type { Observe } from '../model/observation.ts';
 import type { Clock } from './clock.ts';
-import type { StepRecord } from './fs/step-record.ts';
+import type { StepGuard } from './fs/step-guard.ts';
 import { Tree } from './fs/tree.ts';
 import { RecordedTree } from './recorded/recorded-tree.ts';
 import { ReplayedTree } from './recorded/replayed-tree.ts';
@@ -51,7 +51,7 @@ export const noChildRegistry: ChildRegistry = { started() {}, ended() {} };
 
 export interface HostDependencies {
   readonly children?: ChildRegistry;
-  readonly guard?: StepRecord;
+  readonly guard?: StepGuard;
   readonly known?: readonly Device[];
   readonly counted?: FaultMark | undefined;
   readonly observe?: Observe | undefined;
@@ -88,7 +88,7 @@ export function treeAt({ sys, observe }: Host, root: string): Tree {
 }
 
 interface TreeDependencies {
-  readonly guard?: StepRecord | undefined;
+  readonly guard?: StepGuard | undefined;
   readonly observe?: Observe | undefined;
   readonly isReplay: boolean;
 }

@@ -34,7 +34,9 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly summary: string;
   /** What the family was checked against, when that is less than hardware. */
   readonly proven?: string;
-  /** The data that a declared family is made of. Its thread builds the family from it; the thread of a family in code loads its folder. */
+  /** The probe uses a library or a program of the vendor. It has a reader of its own, because they can be slow, hang or end their process. */
+  readonly isApart?: boolean;
+  /** The data that a declared family is made of. Its reader builds the family from it, and loads the folder of a family in code. */
   readonly declared?: object;
   /** Who decides what a declared family says. Default: `code`. */
   readonly origin?: Origin;
@@ -104,7 +106,7 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly known?: KnownText;
 }
 
-/** Reads the hardware of one family. Each probe runs in its own thread, so it may block. */
+/** Reads the hardware of one family. It runs in a reader, a process that the agent kills when it hangs, so it may block. */
 export interface Probe {
   /**
    * Reads all devices and returns plain data. The caller never calls it while an earlier call is pending. Missing hardware

@@ -1,69 +1,86 @@
+import type { Step } from '../host/fs/step-guard.ts';
 import type { Roots } from '../host/host.ts';
-import type { Collection } from '../model/collection.ts';
+import type { StillTime } from '../host/recorded/read-clock.ts';
 import type { Device } from '../model/device.ts';
 import type { FaultMark } from '../model/fault.ts';
 import type { Observation } from '../model/observation.ts';
-import type { ReadingList } from '../model/readings.ts';
 import type { Release } from '../model/release.ts';
-import type { PostedCollection, PostedReads, ReadAgain } from './posted-collection.ts';
+import type { PostedCollection, PostedReads } from './posted-collection.ts';
 
-/** What a capture or a replay wants from a thread. Both are absent in a running agent. */
-export interface ThreadExtras {
-  /** The thread reports all that it reads, for a capture. */
-  readonly isObserved?: boolean;
-  /** Memory of a `ReadClock`. */
-  readonly clock?: SharedArrayBuffer;
-}
-
-/** Start parameters of a probe's thread. */
-export interface WorkerStart extends ThreadExtras {
-  readonly family: string;
+/** What a reader needs to make the probe of a family. */
+export interface ProbeStart {
   /** The data of a declared family; absent for a family in code. */
-  readonly declared?: object;
+  readonly declared?: object | undefined;
   readonly options: Readonly<Record<string, unknown>>;
   readonly roots: Roots;
-  /** Memory of a {@link StepRecord}, in which the thread records its current step. */
-  readonly guard: SharedArrayBuffer;
-  /** Whether another process reads the files from the start. */
-  readonly isIsolated: boolean;
   /** Known devices of the family. */
   readonly known: readonly Device[];
   /** What the agent has counted of the family's faults in the log. */
   readonly counted?: FaultMark | undefined;
-  /** Places in which an earlier call still hangs. */
-  readonly quarantined: readonly string[];
+}
+
+/** What a capture or a replay adds to each request. */
+export interface ReplayParts {
+  /** The reader reports all that it reads, for a capture. */
+  readonly isObserved: boolean;
+  readonly time: StillTime;
+}
+
+/** Asks for one collection of a family. */
+export interface Collect {
+  readonly family: string;
+  readonly run: number;
+  /** Makes the probe anew. */
+  readonly start?: ProbeStart | undefined;
+  /** Devices that are enough. The reader may collect all of them instead. */
+  readonly ids?: ReadonlySet<string> | undefined;
+  /** Places that must not be entered, because a step hangs there. */
+  readonly closed: readonly string[];
   /** A request to close the driver; absent without one. */
   readonly release?: Release | undefined;
+  readonly replay?: ReplayParts;
 }
 
-export type ToWorker =
-  /** `ids`: devices that are enough. The thread may collect all of them instead. */
-  | { readonly type: 'collect'; readonly run: number; readonly ids?: ReadonlySet<string> | undefined }
-  /** No read hangs any more, so the thread reads files by itself again. */
-  | { readonly type: 'read-directly' }
-  | { readonly type: 'release'; readonly release: Release | undefined }
-  | { readonly type: 'close' };
+/** A request without a run ends the probe. */
+export type ToReader = Collect | { readonly family: string; readonly run?: undefined };
 
-/** Requests that another process reads a file. The thread waits for the answer in the memory of an IsolatedChannel. */
-export interface ReadRequest {
-  readonly type: 'read';
-  readonly path: string;
-  readonly limit: number;
-  readonly memory: SharedArrayBuffer;
+export type FromReader =
+  | { readonly kind: 'collected'; readonly run: number; readonly collection: PostedCollection; readonly durationMs: number }
+  | { readonly kind: 'partial'; readonly run: number; readonly reads: PostedReads }
+  /** `run` is absent when the error came between two runs. */
+  | { readonly kind: 'failed'; readonly run?: number | undefined; readonly family: string; readonly message: string }
+  | { readonly kind: 'wake'; readonly family: string }
+  | { readonly kind: 'observed'; readonly observations: readonly Observation[] }
+  /** A program that the reader started or that ended; it leads a process group. */
+  | { readonly kind: 'program'; readonly pid: number; readonly hasEnded: boolean };
+
+/** How a reader ended. `refused`: the system did not start it. */
+export interface ReaderEnd {
+  readonly how: string;
+  /** Somebody else ended it, so its step is not the cause. */
+  readonly isFromOutside: boolean;
+  readonly refused?: string;
 }
 
-export type FromWorker =
-  | { readonly type: 'collected'; readonly run: number; readonly collection: PostedCollection; readonly durationMs: number }
-  | { readonly type: 'read-again'; readonly run: number; readonly reads: PostedReads }
-  | { readonly type: 'failed'; readonly run: number; readonly message: string }
-  | { readonly type: 'wake' }
-  | { readonly type: 'observed'; readonly observations: readonly Observation[] }
-  | ReadRequest
-  | { readonly type: 'child-started'; readonly pid: number }
-  | { readonly type: 'child-ended'; readonly pid: number };
+export interface ReaderListener {
+  received(message: FromReader): void;
+  ended(end: ReaderEnd): void;
+}
 
-/** Messages that reach the owner of a thread. */
-export type FromThread =
-  | { readonly type: 'collected'; readonly run: number; readonly collection: Collection<ReadingList>; readonly durationMs: number }
-  | { readonly type: 'read-again'; readonly run: number; readonly again: ReadAgain }
-  | Extract<FromWorker, { readonly type: 'failed' | 'wake' }>;
+/** One process that reads hardware, as the agent sees it. */
+export interface Reader {
+  readonly pid: number | undefined;
+  readonly hasExited: boolean;
+  /** Number of words that it has said; 0 while it starts. */
+  readonly words: number;
+  /** The step that it said last and has not left. */
+  step(): Step | undefined;
+  /** Calls back when all that it has said so far was heard. */
+  hear(then: () => void): void;
+  send(message: ToReader): void;
+  /** It ends by itself when its work is done. */
+  end(): void;
+  kill(): void;
+}
+
+export type StartReader = (listener: ReaderListener) => Reader;

@@ -3,6 +3,8 @@ import type { Collection, DeviceReport, Problem, SideReport } from '../model/col
 import { hardwareKey } from '../model/hardware.ts';
 import type { Finding } from '../model/health.ts';
 import type { DeviceFamily, Probe } from '../probes/family.ts';
+import { limitCollection, withoutExcluded } from './collection-limits.ts';
+import { leaveOut } from './left-out.ts';
 
 /** The code of the problem of {@link withSharedIdentities}. */
 export const SAME_IDENTITY = 'same-identity';
@@ -21,6 +23,15 @@ export async function collectChecked(probe: Probe, host: Host): Promise<Collecti
   if (collection.listing !== 'absent' || isMounted(host)) return collection;
   const problem = { code: 'sysfs-unusable', message: `${host.sys.root} is missing, empty or cannot be listed` };
   return { ...collection, listing: 'partial', problems: [...collection.problems, problem] };
+}
+
+/** What an agent gets of one collection. */
+export async function look(
+  probe: Probe,
+  host: Host,
+  { closed, exclude }: { readonly closed: readonly string[]; readonly exclude: unknown },
+): Promise<Collection> {
+  return limitCollection(withoutExcluded(leaveOut(await collectChecked(probe, host), closed, host.sys), exclude));
 }
 
 /** Reads devices alone; see {@link Probe.readAgain}. Without descriptors, their reads may lack values. */

@@ -5,14 +5,21 @@ export const supervisorProblems: readonly ProblemSpec[] = [
   {
     code: 'probe-hung',
     meaning:
-      'A read did not return within a second, or a call did not return within `--refresh.timeout`. The other devices are still read.',
+      'A read did not return within a second, or a call did not return within `--refresh.timeout`. The agent killed the reader, and its successor leaves the device out. The device is tried again after 10 s, later once a minute.',
     remedy: 'Search the kernel log for firmware or driver timeouts of the device at that path, then reset the device or reboot.',
   },
   {
-    code: 'read-process-stuck',
+    code: 'reader-stuck',
     meaning:
-      'A process that reads files of a hanging device waits in the kernel and cannot be ended. With eight of them, hanging devices are tried no more.',
-    remedy: 'Search the kernel log for tasks that are blocked, then reset the device or reboot. The processes end when the device answers.',
+      'A reader of a hanging device sleeps in the kernel and cannot be ended. With eight of them, a family that has one is read no more until one ends.',
+    remedy: 'Search the kernel log for tasks that are blocked, then reset the device or reboot. The readers end when the device answers.',
+  },
+  {
+    code: 'reader-ended',
+    meaning:
+      'The process that reads the devices ended: a library of the vendor crashed, or somebody killed it. A call that ended it is left out, and is tried again after 10 s, later once a minute.',
+    remedy:
+      'Update the library that the message names, or report the crash to its vendor. After SIGKILL, search the kernel log for the OOM killer.',
   },
   {
     code: 'probe-crashed',
@@ -20,8 +27,8 @@ export const supervisorProblems: readonly ProblemSpec[] = [
     remedy: 'This is a bug: report the stack trace from the log.',
   },
   {
-    code: 'thread-refused',
-    meaning: 'The system refused a thread for the probe, so the probe did not run. The agent tries again at each refresh.',
+    code: 'reader-refused',
+    meaning: 'The system refused a process for the reader, so the probe did not run. The agent tries again at each refresh.',
     remedy: 'Raise the process limit (pids) of the container, or find out what uses up the processes of the node.',
   },
   {

@@ -9,15 +9,16 @@ import { CdiReader } from '../../src/kubelet/claims/cdi-reader.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { PodResources } from '../../src/model/pod-resources.ts';
+import type { Probe } from '../../src/probes/family.ts';
 import { family } from '../../src/probes/nvidia/index.ts';
-import { IsolatedReads } from '../../src/supervisor/isolated-reads.ts';
-import type { StartThread } from '../../src/supervisor/probe-thread.ts';
+import type { StartReader } from '../../src/supervisor/messages.ts';
 import { VirtualClock } from '../oracle/virtual-clock.ts';
 import { documentOf, listingOf } from '../probes/nvidia/scripted-document.ts';
 import { scriptedLibrary } from '../probes/nvidia/scripted-machine.ts';
 import { hopper, MIB, type ScriptedNode } from '../probes/nvidia/scripted-script.ts';
 import { probeOptions } from '../support/probe-options.ts';
 import { repetitions } from '../support/repetitions.ts';
+import { scriptedReaders } from '../support/scripted-reader.ts';
 import { seeded } from '../support/seeded.ts';
 import { allocation, podResources } from '../support/snapshots.ts';
 import { coreSettings } from './core-settings.ts';
@@ -126,7 +127,7 @@ class MigNode {
     } as typeof base;
     const logger = createLogger({ level: 'error', format: 'text' }, { write: () => true });
     const health = await HealthService.open(settings, logger, this.clock, false);
-    const core = new AgentCore(settings, health, logger, this.clock, { isolated: new IsolatedReads(this.clock), start: this.#thread });
+    const core = new AgentCore(settings, health, logger, this.clock, { start: this.#readers });
     this.#core = core;
     ended.push(async () => {
       await core.close();
@@ -213,32 +214,21 @@ class MigNode {
     for (const ms of [50, 500]) this.clock.after(ms, () => void this.#core?.holders.poller.refresh());
   }
 
-  /** A thread that takes some time before and after it reads. */
-  readonly #thread: StartThread = (settings, context, listener) => {
-    const probe = family.createProbe(createHost(settings.roots, this.clock, { known: context.known }), settings.options as never);
-    let exit = (): void => {};
-    const exited = new Promise<void>((resolve) => {
-      exit = resolve;
-    });
-    const wait = (below: number): Promise<void> => new Promise((resolve) => void this.clock.after(this.#choose(below), resolve));
-    const collect = async (run: number): Promise<void> => {
+  #probe: Probe | undefined;
+
+  /** A reader that takes some time before and after it reads. */
+  readonly #readers: StartReader = scriptedReaders(
+    async ({ start }, answer) => {
+      if (start !== undefined)
+        this.#probe = family.createProbe(createHost(start.roots, this.clock, { known: start.known }), start.options as never);
+      const wait = (below: number): Promise<void> => new Promise((resolve) => void this.clock.after(this.#choose(below), resolve));
       await wait(100);
-      const collection = await tracked(Promise.resolve(probe.collect()));
+      const collection = await tracked(Promise.resolve((this.#probe as Probe).collect()));
       await wait(100);
-      listener.received({ type: 'collected', run, collection, durationMs: 1 });
-    };
-    return {
-      exited,
-      hasExited: false,
-      hasBegun: true,
-      step: () => undefined,
-      terminate: () => exit(),
-      send: (message) => {
-        if (message.type === 'collect') void collect(message.run);
-        else void Promise.resolve(probe.close?.()).then(exit);
-      },
-    };
-  };
+      answer(collection);
+    },
+    () => void this.#probe?.close?.(),
+  );
 
   #check(): void {
     const snapshot = this.#core?.store.snapshot();

@@ -4,10 +4,9 @@ import { HealthService } from '../../src/agent/health.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import type { DeviceReport } from '../../src/model/collection.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
-import { IsolatedReads } from '../../src/supervisor/isolated-reads.ts';
-import type { ProbeThread, ThreadListener } from '../../src/supervisor/probe-thread.ts';
 import { spec } from '../health/one-device.ts';
 import { VirtualClock } from '../oracle/virtual-clock.ts';
+import { type Answer, scriptedReaders } from '../support/scripted-reader.ts';
 import { device, listed, report } from '../support/snapshots.ts';
 import { coreSettings } from './core-settings.ts';
 
@@ -39,33 +38,13 @@ async function node() {
     '/nonexistent',
     '/nonexistent',
   );
-  const threads = new Map<string, { run: number; readonly listener: ThreadListener }>();
+  const answers = new Map<string, Answer>();
   const health = await HealthService.open(settings, logger, clock, false);
   const core = new AgentCore(settings, health, logger, clock, {
-    isolated: new IsolatedReads(clock),
-    start: ({ family: name }, _, listener): ProbeThread => {
-      const thread = { run: 0, listener };
-      threads.set(name, thread);
-      let exit = (): void => {};
-      const exited = new Promise<void>((resolve) => {
-        exit = resolve;
-      });
-      return {
-        exited,
-        hasExited: false,
-        hasBegun: true,
-        step: () => undefined,
-        terminate: () => exit(),
-        send: (message) => {
-          if (message.type === 'collect') thread.run = message.run;
-          else exit();
-        },
-      };
-    },
+    start: scriptedReaders(({ family: name }, answer) => answers.set(name, answer)),
   });
   const ends = (name: string, isBroken = false): void => {
-    const { listener, run } = threads.get(name) as { run: number; listener: ThreadListener };
-    listener.received({ type: 'collected', run, collection: listed([card(name, isBroken)]), durationMs: 1 });
+    answers.get(name)?.(listed([card(name, isBroken)]));
   };
   const sequence = (): number => core.store.snapshot()?.sequence ?? 0;
   return { clock, core, ends, sequence };

@@ -64,7 +64,6 @@ describe('doctor beside a running agent', () => {
       ask,
       askProblem: () => undefined,
       collect: () => Promise.reject(),
-      stuck() {},
     };
     const results = await Promise.all([checkPodResources, checkFamilies, checkRunningAgent].map((check) => check(context)));
     expect(results.flat().map(({ name, status }) => `${status} ${name}`)).toEqual([

@@ -65,7 +65,7 @@ describe('a counter file that never answers', () => {
     expect(await agent.stop(), 'exit status in spite of a thread stuck in the kernel').toBe(0);
   });
 
-  it('costs one thread however many devices have one, and the others are read', async () => {
+  it('costs its device and one reader, however many devices have one, and the others are read', async () => {
     const hcas = 12;
     makeHcas(hcas);
     const counter = (n: number): string => join(root, COUNTER.replace('mlx5_0', `mlx5_${n}`));
@@ -82,7 +82,7 @@ describe('a counter file that never answers', () => {
       120_000,
     );
     expect(Array.from({ length: hcas }, (_, n) => n).filter((n) => !isRead(page, n))).toEqual(hung);
-    expect(seriesValue(page, 'device_agent_probe_abandoned_runs_total', { family: 'infiniband' })).toBe(1);
+    expect(seriesValue(page, 'device_agent_probe_abandoned_runs_total', { family: 'infiniband' })).toBeGreaterThanOrEqual(hung.length);
     expect(await agent.stop()).toBe(0);
   }, 180_000);
 

@@ -114,10 +114,10 @@ export class OracleNode {
     this.#health = await HealthService.open(settings, SILENT, this.clock, true);
     // The agent judges what it remembers before it reads.
     this.#compareWithCold(this.#health);
-    const { start, isolated } = this.threads;
+    const { start } = this.threads;
     // In memory: histories of accounts over restarts are in test/usage.
     const usage = await AccountingService.open({ ...settings, state: { ...settings.state, file: '' } }, SILENT, this.clock);
-    const core = new AgentCore(settings, this.#health, SILENT, this.clock, { start, isolated }, usage);
+    const core = new AgentCore(settings, this.#health, SILENT, this.clock, { start }, usage);
     const ask = core.holders.poller.refresh.bind(core.holders.poller);
     core.holders.poller.refresh = () => (this.#isWithKubelet ? this.#track(ask()) : Promise.resolve());
     this.#core = core;
@@ -166,7 +166,6 @@ export class OracleNode {
     this.#ended.push(core.close().then(() => health?.close()));
     this.#core = undefined;
     this.#sent = undefined;
-    this.threads.isolated.forget();
   }
 
   /** The machine gets another boot, while no agent runs. */

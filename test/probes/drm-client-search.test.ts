@@ -4,10 +4,11 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { StepRecord } from '../../src/host/fs/step-record.ts';
+import { StepGuard } from '../../src/host/fs/step-guard.ts';
 import { Tree } from '../../src/host/fs/tree.ts';
 import { failing, ReplayedTree } from '../../src/host/recorded/replayed-tree.ts';
 import { ClientSearch } from '../../src/probes/kit/drm/clients.ts';
+import { WatchedGuard } from '../support/guarded.ts';
 import { unless } from '../support/skipped.ts';
 
 const PACE = { most: 100, everyMs: 0 };
@@ -73,7 +74,7 @@ class CrowdedProc extends Tree {
   readonly #files: Map<number, number>;
   readonly #users: ReadonlySet<number>;
 
-  constructor(files: Readonly<Record<number, number>>, users: readonly number[] = [], guard?: StepRecord) {
+  constructor(files: Readonly<Record<number, number>>, users: readonly number[] = [], guard?: StepGuard) {
     super('/nowhere', guard);
     this.#files = new Map(Object.entries(files).map(([pid, count]) => [Number(pid), count]));
     this.#users = new Set(users);
@@ -150,17 +151,17 @@ describe('the search among processes with very many open files', () => {
 
   it('tells the supervisor where it is, and leaves out a process whose listing hung', () => {
     const steps: unknown[] = [];
-    const guard = new StepRecord();
+    const guard = new WatchedGuard();
     const watched = new (class extends CrowdedProc {
       override link(path: string): string | undefined {
-        steps.push(guard.current()?.path, guard.current()?.kind);
+        steps.push(guard.current?.path, guard.current?.kind);
         return super.link(path);
       }
     })({ 7: 1 }, [], guard);
     new ClientSearch(watched, PACE).find(at(0));
     expect(steps).toEqual(['/nowhere/7/fd', 'call']);
 
-    const proc = new CrowdedProc({ 7: 20, 9: 20, 10: 1_000 }, [7, 9, 10], new StepRecord(['/nowhere/7/fd']));
+    const proc = new CrowdedProc({ 7: 20, 9: 20, 10: 1_000 }, [7, 9, 10], new StepGuard(['/nowhere/7/fd']));
     const search = new ClientSearch(proc, PACE);
     const found = [0, 10_000].map((nowMs) => search.find(at(nowMs)).map(({ pid }) => pid));
     expect(found.at(-1)).toEqual([9, 10]);

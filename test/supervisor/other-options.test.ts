@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
 import type { FamilyRunner } from '../../src/supervisor/family-runner.ts';
-import type { IsolatedReads } from '../../src/supervisor/isolated-reads.ts';
-import type { StartThread } from '../../src/supervisor/probe-thread.ts';
+import type { StartReader } from '../../src/supervisor/messages.ts';
+import type { Readers } from '../../src/supervisor/readers.ts';
 import { buildWithFamilies, type OtherBuild } from '../support/other-families.ts';
 import { TOYS } from './toy-family.ts';
 
@@ -14,25 +14,29 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(toys.root, { recursive: true, force: true }));
 
-it('starts another thread for other options, also when a run is in progress, and keeps it for equal ones', async () => {
+it('makes another probe for other options, also when a run is in progress, and keeps it for equal ones', async () => {
   const { FamilyRunner: Runner } = await toys.import<{ FamilyRunner: typeof FamilyRunner }>('supervisor/family-runner.js');
-  const { IsolatedReads: Reads } = await toys.import<{ IsolatedReads: typeof IsolatedReads }>('supervisor/isolated-reads.js');
-  const { startThread } = await toys.import<{ startThread: StartThread }>('supervisor/probe-thread.js');
+  const { Readers: Pool } = await toys.import<{ Readers: typeof Readers }>('supervisor/readers.js');
+  const { startReader } = await toys.import<{ startReader: StartReader }>('supervisor/reader-process.js');
   const sysfs = mkdtempSync(join(toys.root, 'sys-'));
   mkdirSync(join(sysfs, TOYS, 'a'), { recursive: true });
   writeFileSync(join(sysfs, TOYS, 'a/state'), '7');
   const started: unknown[] = [];
-  const start: StartThread = (settings, ...rest) => {
-    started.push(settings.options);
-    return startThread(settings, ...rest);
-  };
-  const isolated = new Reads(systemClock);
+  const readers = new Pool(systemClock, (listener) => {
+    const reader = startReader(listener);
+    const send = reader.send.bind(reader);
+    reader.send = (request) => {
+      if (request.run !== undefined && request.start !== undefined) started.push(request.start.options);
+      send(request);
+    };
+    return reader;
+  });
   const events = { changed() {}, wake() {}, crashed() {} };
   const settings = { family: 'fpga', options: { size: 1 }, roots: { sysfs, procfs: sysfs, dev: sysfs }, timeoutMs: 10_000 };
-  const runner = new Runner(settings, { clock: systemClock, isolated, events, start });
+  const runner = new Runner(settings, { clock: systemClock, readers, events });
   onTestFinished(async () => {
-    await runner.close(1_000);
-    isolated.close();
+    runner.close();
+    await readers.close(1_000);
   });
   await runner.refresh();
   runner.configure({ options: { size: 1 }, timeoutMs: 9_000 });

@@ -3,13 +3,12 @@ import { knownDevices } from '../../src/agent/known-devices.ts';
 import type { DeviceReport } from '../../src/model/collection.ts';
 import { Readings } from '../../src/model/readings.ts';
 import { FamilyRunner, type TimedCollection } from '../../src/supervisor/family-runner.ts';
-import { IsolatedReads } from '../../src/supervisor/isolated-reads.ts';
-import type { ToWorker } from '../../src/supervisor/messages.ts';
-import type { ThreadListener } from '../../src/supervisor/probe-thread.ts';
+import type { Collect, ReaderListener } from '../../src/supervisor/messages.ts';
+import { CollectionSender, type PostedReads } from '../../src/supervisor/posted-collection.ts';
+import { Readers } from '../../src/supervisor/readers.ts';
 import { VirtualClock } from '../oracle/virtual-clock.ts';
+import { type Answer, scriptedReaders } from '../support/scripted-reader.ts';
 import { device, familyState, listed } from '../support/snapshots.ts';
-
-type Collect = Extract<ToWorker, { readonly type: 'collect' }>;
 
 const of = (id: string, value: number): DeviceReport<Readings> => {
   return { device: device({ id }), read: { findings: [], readings: Readings.of([{ metric: 'm', value }]) } };
@@ -19,31 +18,32 @@ const of = (id: string, value: number): DeviceReport<Readings> => {
 function started() {
   const clock = new VirtualClock();
   const asked: Collect[] = [];
-  let listener: ThreadListener | undefined;
+  let answerAll: Answer = () => {};
+  let listener: ReaderListener | undefined;
+  const sender = new CollectionSender();
+  const readers = new Readers(
+    clock,
+    scriptedReaders((request, answer, given) => {
+      asked.push(request);
+      answerAll = answer;
+      listener = given;
+    }),
+  );
   const runner = new FamilyRunner(
     { family: 'toy', options: {}, roots: { sysfs: '/none', procfs: '/none', dev: '/none' }, timeoutMs: 10_000 },
-    {
-      clock,
-      isolated: new IsolatedReads(clock),
-      events: { changed: () => {}, wake: () => {}, crashed: () => {} },
-      start: (_, __, given) => {
-        listener = given;
-        return {
-          exited: new Promise(() => {}),
-          hasExited: false,
-          hasBegun: true,
-          step: () => undefined,
-          terminate: () => {},
-          send: (message) => void (message.type === 'collect' && asked.push(message)),
-        };
-      },
-    },
+    { clock, readers, events: { changed: () => {}, wake: () => {}, crashed: () => {} } },
   );
   const pass = (ms: number): Promise<void> => clock.advance(ms, () => Promise.resolve());
-  const answer = (reports: readonly DeviceReport<Readings>[], ids?: readonly string[]): void => {
+  const answer = async (reports: readonly DeviceReport<Readings>[], ids?: readonly string[]): Promise<void> => {
     const run = (asked.at(-1) as Collect).run;
-    if (ids === undefined) listener?.received({ type: 'collected', run, collection: { ...listed([]), reports }, durationMs: 1 });
-    else listener?.received({ type: 'read-again', run, again: { reports, ids } });
+    if (ids === undefined) {
+      sender.encode({ ...listed([]), reports });
+      answerAll({ ...listed([]), reports });
+    } else {
+      const reads = sender.encodeReads(reports.filter(({ device: { id } }) => ids.includes(id)));
+      listener?.received({ kind: 'partial', run, reads: reads as PostedReads });
+    }
+    await pass(0);
   };
   return { runner, asked, answer, pass };
 }
@@ -52,12 +52,12 @@ it('reads devices alone, and leaves the others with the time of their read', asy
   const { runner, asked, answer, pass } = started();
   void runner.refresh();
   const b = of('b', 2);
-  answer([of('a', 1), b]);
+  await answer([of('a', 1), b]);
   await pass(500);
   const done = runner.refresh(new Set(['a']));
   expect(asked.map(({ ids }) => ids && [...ids])).toEqual([undefined, ['a']]);
   await pass(10);
-  answer([of('a', 7), b], ['a']);
+  await answer([of('a', 7), b], ['a']);
   await done;
   const latest = runner.latest() as TimedCollection;
   const known = knownDevices(new Map(), [{ state: familyState('toy'), latest }], 0, { nowMs: 600, monotonicMs: 600 });
@@ -67,7 +67,7 @@ it('reads devices alone, and leaves the others with the time of their read', asy
     [2, 0, 0],
   ]);
   void runner.refresh();
-  answer([of('a', 8), b]);
+  await answer([of('a', 8), b]);
   expect(runner.latest()?.again, 'a read of all is later').toBeUndefined();
 });
 
@@ -75,14 +75,14 @@ it('begins a read of all after one of some', async () => {
   const { runner, asked, answer } = started();
   void runner.refresh();
   const all = [of('a', 1), of('b', 2)];
-  answer(all);
+  await answer(all);
   const some = runner.refresh(new Set(['a']));
   const whole = runner.refresh();
   expect(asked).toHaveLength(2);
-  answer(all, ['a']);
+  await answer(all, ['a']);
   await some;
   expect(asked[2]).toMatchObject({ ids: undefined });
-  answer(all);
+  await answer(all);
   await whole;
 });
 

@@ -21,7 +21,7 @@ function createProbe({ sys }: Host): Probe {
   /** False when the call is not allowed. */
   const call = (place: string): boolean => {
     if (!sys.exists(`${TOYS}/${place.split('/').at(-1)}/call`)) return true;
-    if (sys.guard?.enter(`${place}/nvml/call`, 'call') === false) return false;
+    if (sys.guard?.enter(`${place}/nvml/call`, 'call') !== undefined) return false;
     // With an encoding, Node reads the file in one native call, which a terminating thread does not leave.
     readFileSync(`${place}/call`, 'utf8');
     sys.guard?.leave();

@@ -1,11 +1,12 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../src/host/clock.ts';
-import type { StepRecord } from '../../src/host/fs/step-record.ts';
+import type { StepGuard } from '../../src/host/fs/step-guard.ts';
 import { createHost, type Host } from '../../src/host/host.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import type { Finding } from '../../src/model/health.ts';
 import type { Probe } from '../../src/probes/family.ts';
+import { type Answer, answeringHost } from './guarded.ts';
 import { type Told, toldOf } from './told.ts';
 
 /** A machine with a probe and a manual clock. */
@@ -29,7 +30,14 @@ export function probedMachine<P extends Probe>(
     guard,
     startMs = 0,
     kmsg,
-  }: { readonly guard?: StepRecord | undefined; readonly startMs?: number | undefined; readonly kmsg?: string } = {},
+    answer = () => undefined,
+  }: {
+    readonly guard?: StepGuard | undefined;
+    readonly startMs?: number | undefined;
+    readonly kmsg?: string;
+    /** What files give instead of what they hold. */
+    readonly answer?: Answer | undefined;
+  } = {},
 ): ProbedMachine<P> {
   let nowMs = 0;
   const clock: Clock = { now: () => startMs + nowMs, monotonic: () => nowMs, after: () => () => {} };
@@ -40,7 +48,7 @@ export function probedMachine<P extends Probe>(
     share: join(root, 'share'),
     ...(kmsg !== undefined && { kmsg }),
   };
-  const probe = createProbe(createHost(roots, clock, guard === undefined ? {} : { guard }));
+  const probe = createProbe(answeringHost(createHost(roots, clock, guard === undefined ? {} : { guard }), answer));
   return {
     root,
     probe,

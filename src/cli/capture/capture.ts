@@ -14,8 +14,7 @@ import { toText } from '../../config/values.ts';
 import { UserError } from '../../errors.ts';
 import { systemClock } from '../../host/clock.ts';
 import { ReadClock } from '../../host/recorded/read-clock.ts';
-import { IsolatedReads } from '../../supervisor/isolated-reads.ts';
-import { replayThreads } from '../../supervisor/probe-thread.ts';
+import { replayReaders } from '../../supervisor/reader-process.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { agentSettings, nodeName } from '../settings.ts';
 import { warnOfSysfs } from '../sysfs-warning.ts';
@@ -53,7 +52,7 @@ export async function captureNode(
   const { podsApi: _, ...settings } = agentSettings(configuration, families);
   const log = new CaptureLog(placesOf(configuration));
   const clock = new ReadClock();
-  const parts = { start: replayThreads(clock.memory, log.take), isolated: new IsolatedReads(systemClock), clock, observe: log.take };
+  const parts = { start: replayReaders(() => clock.time, log.take), clock, observe: log.take };
   const reader = await openReader(settings, { logger, version }, { ...parts, isSteady: true });
   const startedMs = systemClock.monotonic();
   const read = async (): Promise<CapturedRead> => {

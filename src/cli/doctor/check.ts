@@ -27,8 +27,6 @@ export interface CheckContext {
   askProblem(): UserError | undefined;
   /** Reads everything once, for checks that no agent answers. All checks share the result. */
   collect(): Promise<Snapshot>;
-  /** A check calls this when it could not end a thread. */
-  stuck(): void;
 }
 
 /** Checks one thing and returns one or more results. Throws only for a bug. */

@@ -66,9 +66,6 @@ export async function runDoctor(context: CommandContext): Promise<Ending> {
     }
   });
   let isStuck = false;
-  const stuck = (): void => {
-    isStuck = true;
-  };
   let collected: Promise<Snapshot> | undefined;
   const collect = (): Promise<Snapshot> => {
     collected ??= (async () => {
@@ -77,7 +74,7 @@ export async function runDoctor(context: CommandContext): Promise<Ending> {
         logger: SILENT,
         version: readVersion().version,
       });
-      if (!ended) stuck();
+      isStuck = !ended;
       return snapshot;
     })();
     return collected;
@@ -85,7 +82,7 @@ export async function runDoctor(context: CommandContext): Promise<Ending> {
   const results: CheckResult[] = (
     await withProgress(
       'checking the node',
-      Promise.all(checks.map((check) => check({ configuration, families, ask, askProblem: () => problem, collect, stuck }))),
+      Promise.all(checks.map((check) => check({ configuration, families, ask, askProblem: () => problem, collect }))),
     )
   ).flat();
   await output.write(formatReport(results, options.output));

@@ -4,7 +4,7 @@ import { pathOptions } from '../../host/options.ts';
 import type { Collection, Problem } from '../../model/collection.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import { FamilyRunner } from '../../supervisor/family-runner.ts';
-import { IsolatedReads } from '../../supervisor/isolated-reads.ts';
+import { Readers } from '../../supervisor/readers.ts';
 import { familyOptions } from '../settings.ts';
 import type { CheckContext } from './check.ts';
 
@@ -16,18 +16,17 @@ export interface FamilyRun {
 }
 
 /** Runs the probe of a family once, isolated from the others as in the agent, so that a hanging probe becomes a finding. */
-export async function runFamily(family: DeviceFamily, { configuration, stuck }: CheckContext): Promise<FamilyRun> {
+export async function runFamily(family: DeviceFamily, { configuration }: CheckContext): Promise<FamilyRun> {
   const roots = configuration.section('path', pathOptions);
   const options = familyOptions(configuration, family);
   const { timeout } = configuration.section('refresh', refreshOptions);
-  const isolated = new IsolatedReads(systemClock);
+  const readers = new Readers(systemClock);
   const events = { changed() {}, wake() {}, crashed() {} };
-  const settings = { family: family.name, options, roots, timeoutMs: timeout };
-  const runner = new FamilyRunner(settings, { clock: systemClock, isolated, events });
+  const settings = { family: family.name, options, roots, timeoutMs: timeout, isApart: family.isApart };
+  const runner = new FamilyRunner(settings, { clock: systemClock, readers, events });
   await runner.refresh();
   const collection = runner.latest()?.collection;
   const { problems } = runner.state();
-  if (!(await runner.close(CLOSE_GRACE_MS))) stuck();
-  isolated.close();
+  await readers.close(CLOSE_GRACE_MS);
   return { collection, problems };
 }

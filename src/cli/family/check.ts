@@ -19,15 +19,15 @@ import { declarationSchema } from '../../probes/declared/declaration.ts';
 import { type DeclaredFamily, familyOf } from '../../probes/declared/family.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import { FamilyRunner } from '../../supervisor/family-runner.ts';
-import { IsolatedReads } from '../../supervisor/isolated-reads.ts';
 import { isPresent } from '../../supervisor/probe-look.ts';
+import { Readers } from '../../supervisor/readers.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { textTable } from '../text-table.ts';
 
 const TIMEOUT_MS = 10_000;
 const CLOSE_MS = 1_000;
 
-/** Checks one declaration and reads its devices once, in a thread of its own with a deadline, like the agent. */
+/** Checks one declaration and reads its devices once, in a reader with a deadline, like the agent. */
 export async function checkFamily({ configuration, output, options }: CommandContext): Promise<Ending> {
   const file = String(options.file);
   // In the directory of declarations the system names such a file, so it is a link that leads nowhere. Here it is a path that somebody wrote.
@@ -35,10 +35,10 @@ export async function checkFamily({ configuration, output, options }: CommandCon
   const declared = await readFamilyFile(file);
   const root = typeof options.root === 'string' ? resolve(options.root) : undefined;
   const roots: Roots = root === undefined ? configuration.section('path', pathOptions) : rootsBelow(root);
-  const { check, hasEnded } = await lookOnce(root === undefined ? declared : captured(declared, root), roots);
+  const check = await lookOnce(root === undefined ? declared : captured(declared, root), roots);
   await output.write(options.output === 'json' ? checkJson(check) : checkText(check));
   const { reports, problems } = check.collection;
-  return { status: reports.length > 0 && problems.length === 0 ? 0 : 1, isStuck: !hasEnded };
+  return { status: reports.length > 0 && problems.length === 0 ? 0 : 1 };
 }
 
 /** A tree without a kernel log is read without one. */
@@ -57,18 +57,17 @@ function captured(declared: DeclaredFamily, root: string): DeclaredFamily {
   return { ...declared, declaration: { ...declaration, commands: Object.fromEntries(commands) } };
 }
 
-async function lookOnce(declared: DeclaredFamily, roots: Roots): Promise<{ readonly check: FamilyCheck; readonly hasEnded: boolean }> {
+async function lookOnce(declared: DeclaredFamily, roots: Roots): Promise<FamilyCheck> {
   const family = familyOf(declared);
-  const isolated = new IsolatedReads(systemClock);
+  const readers = new Readers(systemClock);
   const runner = new FamilyRunner(
     { family: family.name, declared, options: defaultValues(family.options), roots, timeoutMs: TIMEOUT_MS },
-    { clock: systemClock, isolated, events: { changed() {}, wake() {}, crashed() {} } },
+    { clock: systemClock, readers, events: { changed() {}, wake() {}, crashed() {} } },
   );
   await runner.refresh();
   const state = runner.state();
   const look = runner.latest();
-  const hasEnded = await runner.close(CLOSE_MS);
-  isolated.close();
+  await readers.close(CLOSE_MS);
   const collection: Collection<ReadingList> = look?.collection ?? { reports: [], problems: [], listing: 'partial' };
   const assembler = new Assembler(
     { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: TIMEOUT_MS, missingRetentionMs: TIMEOUT_MS },
@@ -85,13 +84,10 @@ async function lookOnce(declared: DeclaredFamily, roots: Roots): Promise<{ reado
   const page = await exposition.devices();
   // A problem of the runner, such as a file that hangs, is in the state only.
   return {
-    check: {
-      family,
-      isPresent: isPresent(family, createHost(roots, systemClock)),
-      collection: { ...collection, problems: state.problems },
-      page,
-    },
-    hasEnded,
+    family,
+    isPresent: isPresent(family, createHost(roots, systemClock)),
+    collection: { ...collection, problems: state.problems },
+    page,
   };
 }
 

@@ -3,10 +3,8 @@ import { openReader } from '../../agent/agent.ts';
 import type { Capture } from '../../capture/format.ts';
 import { loadConfiguration } from '../../config/configuration.ts';
 import { systemWords, UserError } from '../../errors.ts';
-import { systemClock } from '../../host/clock.ts';
 import { ReadClock } from '../../host/recorded/read-clock.ts';
-import { IsolatedReads } from '../../supervisor/isolated-reads.ts';
-import { replayThreads } from '../../supervisor/probe-thread.ts';
+import { replayReaders } from '../../supervisor/reader-process.ts';
 import { captureFault, readCapture } from '../capture/file.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { agentSettings } from '../settings.ts';
@@ -42,7 +40,7 @@ export async function playCapture(
     const reader = await openReader(
       { ...settings, node: capture.node, roots: { ...settings.roots, isReplay: true } },
       { logger, version: readVersion().version },
-      { start: replayThreads(clock.memory), isolated: new IsolatedReads(systemClock), clock, isSteady: true },
+      { start: replayReaders(() => clock.time), clock, isSteady: true },
     );
     for (const at of [0, 1] as const) {
       await node.show(at);

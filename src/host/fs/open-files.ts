@@ -1,5 +1,5 @@
 import { closeSync, openSync, readFileSync, readSync, readvSync } from 'node:fs';
-import type { StepPlace } from './step-record.ts';
+import type { StepPlace } from './step-guard.ts';
 
 /** Descriptors reserved for sockets, threads, pipes and short-lived files. */
 const RESERVE = 256;

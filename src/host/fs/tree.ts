@@ -1,7 +1,7 @@
 import { closeSync, existsSync, opendirSync, openSync, readdirSync, readlinkSync, readSync, realpathSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { OpenFiles } from './open-files.ts';
-import type { StepRecord } from './step-record.ts';
+import type { StepGuard } from './step-guard.ts';
 
 /** Text of a small file, or the errno name (`ENOENT`, …). Two names are not from the system: `ETOOLARGE`, and `EHUNG` for a hung read. */
 export type ReadResult = { readonly text: string; readonly error?: undefined } | { readonly text?: undefined; readonly error: string };
@@ -13,19 +13,19 @@ const TOO_LARGE: ReadResult = { error: 'ETOOLARGE' };
 /**
  * A directory tree of the kernel (`/sys`, `/proc`, `/dev`). The root can be any directory; paths are relative to it.
  *
- * Reads are synchronous: in a probe's own thread they are faster (10-15 µs instead of 70-115 µs for a promise), and
- * a read that hangs in the kernel blocks only that thread and not the shared pool of the process.
+ * Reads are synchronous, which is faster (10-15 µs instead of 70-115 µs for a promise). Only a reader reads files of devices, because a read
+ * that hangs in the kernel blocks its whole process.
  */
 export class Tree {
   readonly root: string;
   /** Records each read before it begins. */
-  readonly guard: StepRecord | undefined;
+  readonly guard: StepGuard | undefined;
   /** Number of opens that failed without a free descriptor. If it grew during a collection, that collection may lack entries. */
   shortages = 0;
   readonly #open: OpenFiles;
   readonly #prefix: string;
 
-  constructor(root: string, guard?: StepRecord) {
+  constructor(root: string, guard?: StepGuard) {
     this.root = root;
     this.#prefix = join(root, '/');
     this.guard = guard;
@@ -40,8 +40,8 @@ export class Tree {
   /** Reads up to 64 KiB. It does not use `stat`, because pseudo files report a wrong size. */
   read(path: string): ReadResult {
     const full = this.path(path);
-    if (this.guard?.isolatedReader !== undefined) return this.#resultOf(this.guard.isolatedReader.read(full, buffer.length));
-    this.guard?.enter(full);
+    const refusal = this.guard?.enter(full);
+    if (refusal !== undefined) return { error: this.#failure(refusal) };
     let fd: number | undefined;
     try {
       fd = openSync(full, 'r');
@@ -68,8 +68,8 @@ export class Tree {
     const { guard } = this;
     const file = this.#open.known(path);
     const full = file?.full ?? this.#open.full(path);
-    if (guard?.isolatedReader !== undefined) return this.#resultOf(guard.isolatedReader.read(full, buffer.length));
-    guard?.enter(full, 'file', file);
+    const refusal = guard?.enter(full, 'file', file);
+    if (refusal !== undefined) return { error: this.#failure(refusal) };
     try {
       return this.#open.read(path, BUFFERS, file) ?? TOO_LARGE;
     } catch (error) {
@@ -84,11 +84,6 @@ export class Tree {
     this.#open.forget(directory);
   }
 
-  #resultOf(bytes: Buffer | string): ReadResult {
-    if (typeof bytes === 'string') return { error: this.#failure(bytes) };
-    return bytes.length === buffer.length ? { error: 'ETOOLARGE' } : { text: bytes.toString('utf8') };
-  }
-
   /** Trimmed text, or undefined on any error: for facts whose absence needs no reason. */
   text(path: string): string | undefined {
     return this.read(path).text?.trim();
@@ -97,13 +92,11 @@ export class Tree {
   /** At most `limit` first bytes of a binary file; undefined when it cannot be read. */
   bytes(path: string, limit: number): Buffer | undefined {
     const full = this.path(path);
-    if (this.guard?.isolatedReader !== undefined) {
-      const bytes = this.guard.isolatedReader.read(full, limit);
-      if (typeof bytes !== 'string') return bytes;
-      this.#failure(bytes);
+    const refusal = this.guard?.enter(full);
+    if (refusal !== undefined) {
+      this.#failure(refusal);
       return undefined;
     }
-    this.guard?.enter(full);
     try {
       return readStart(full, limit);
     } catch (error) {

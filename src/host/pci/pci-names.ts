@@ -46,7 +46,7 @@ export class PciDatabase {
     if (known !== undefined) return known;
     const guard = this.#host.share?.guard;
     // One file must not blind the family: after a read that hung, there are no names.
-    if (guard?.enter(file, 'call') === false) return {};
+    if (guard?.enter(file, 'call') !== undefined) return {};
     try {
       const names = namesIn(readStart(file, MOST_BYTES), this.#vendor, card);
       this.#names.set(key, names);

@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { EntryKind, Observe } from '../../model/observation.ts';
-import type { StepRecord } from '../fs/step-record.ts';
+import type { StepGuard } from '../fs/step-guard.ts';
 import { errnoName, type ReadResult, Tree } from '../fs/tree.ts';
 
 /** Errors that the absence of a file gives. */
@@ -13,7 +13,7 @@ const MOST_LINKS = 40;
 export class RecordedTree extends Tree {
   readonly #observe: Observe;
 
-  constructor(root: string, guard: StepRecord | undefined, observe: Observe) {
+  constructor(root: string, guard: StepGuard | undefined, observe: Observe) {
     super(root, guard);
     this.#observe = observe;
   }

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { StepRecord } from '../../host/fs/step-record.ts';
+import type { StepGuard } from '../../host/fs/step-guard.ts';
 import { errnoName, type Tree } from '../../host/fs/tree.ts';
 import { type Host, treeAt } from '../../host/host.ts';
 import { requireKoffi } from '../../host/koffi.ts';
@@ -143,11 +143,12 @@ export class SmartReader {
     return this.#useCommand ? this.#byCommand(drive, this.#host.sys.guard) : this.#byFile(drive);
   }
 
-  #byCommand({ name, deviceNumber }: SmartDrive, guard: StepRecord | undefined): SmartResult {
+  #byCommand({ name, deviceNumber }: SmartDrive, guard: StepGuard | undefined): SmartResult {
     this.#library ??= this.#loaded();
     const library = this.#library;
     if ('failure' in library) return failed('smart-failed', `the C library cannot be called: ${library.failure}`);
-    if (guard?.enter(`nvme/${name}/ioctl`, 'call') === false) return failed('smart-failed', `an earlier command to ${name} still hangs`);
+    if (guard?.enter(`nvme/${name}/ioctl`, 'call') !== undefined)
+      return failed('smart-failed', `an earlier command to ${name} still hangs`);
     const answer = readSmartLog(library, this.#host.dev.path(name), deviceNumber);
     guard?.leave();
     if (answer.bytes === undefined) return failed(answer.isRefused ? 'smart-refused' : 'smart-failed', answer.error);

@@ -18,12 +18,11 @@ import { NODE_CONDITIONS } from '../../../src/model/known-well.ts';
 import type { DeviceFamily } from '../../../src/probes/family.ts';
 import { jsonText } from '../../../src/server/api/views.ts';
 import { feedList } from '../../../src/server/feed/feed-list.ts';
-import { IsolatedReads } from '../../../src/supervisor/isolated-reads.ts';
-import type { ProbeThread } from '../../../src/supervisor/probe-thread.ts';
 import { coreSettings } from '../../agent/core-settings.ts';
 import { spec } from '../../health/one-device.ts';
 import { VirtualClock } from '../../oracle/virtual-clock.ts';
 import { noOpenssl } from '../../support/certificates.ts';
+import { scriptedReaders } from '../../support/scripted-reader.ts';
 import { seededRandom } from '../../support/seeded.ts';
 import { unless } from '../../support/skipped.ts';
 import { device, listed, report } from '../../support/snapshots.ts';
@@ -110,23 +109,11 @@ class Node {
     } as unknown as Parameters<typeof HealthService.open>[0];
     this.health = await HealthService.open(settings, logger, this.clock, true);
     this.core = new AgentCore(settings, this.health, logger, this.clock, {
-      isolated: new IsolatedReads(this.clock),
-      start: (_, __, listener): ProbeThread => {
-        let exit = (): void => {};
-        const exited = new Promise<void>((resolve) => {
-          exit = resolve;
-        });
-        return {
-          ...{ exited, hasExited: true, hasBegun: true, step: () => undefined, terminate: () => exit() },
-          send: (message) => {
-            if (message.type !== 'collect') return message.type === 'close' ? exit() : undefined;
-            const waitMs = this.answersFromMs - this.clock.monotonic();
-            const end = (): void => listener.received({ type: 'collected', run: message.run, collection: this.answer, durationMs: 1 });
-            if (waitMs > 0) this.clock.after(waitMs, end);
-            else queueMicrotask(end);
-          },
-        };
-      },
+      start: scriptedReaders((_, answer) => {
+        const waitMs = this.answersFromMs - this.clock.monotonic();
+        if (waitMs > 0) this.clock.after(waitMs, () => answer(this.answer));
+        else queueMicrotask(() => answer(this.answer));
+      }),
     });
   }
 

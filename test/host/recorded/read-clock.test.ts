@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { ReadClock, readTime } from '../../../src/host/recorded/read-clock.ts';
+import { ReadClock, stillClock } from '../../../src/host/recorded/read-clock.ts';
 
 describe('the clock of a replay', () => {
-  it('stands still for the threads at the time of the read, and runs on for the agent', () => {
+  it('stands still for the probes at the time of the read, and runs on for the agent', () => {
     const clock = new ReadClock();
-    const thread = readTime(clock.memory);
+    const probe = stillClock(() => clock.time);
     clock.moveTo(1_700_000_000_000, 0);
     clock.moveTo(1_700_000_002_500, 2_500.25);
-    expect([thread.now(), thread.monotonic()]).toEqual([1_700_000_002_500, 2_500.25]);
+    expect([probe.now(), probe.monotonic()]).toEqual([1_700_000_002_500, 2_500.25]);
     expect(clock.now()).toBeGreaterThanOrEqual(1_700_000_002_500);
     expect(clock.monotonic()).toBeGreaterThanOrEqual(2_500.25);
   });
@@ -18,6 +18,6 @@ describe('the clock of a replay', () => {
     const before = clock.monotonic();
     clock.moveTo(0, 1_000);
     expect(clock.monotonic()).toBeGreaterThanOrEqual(before);
-    expect(readTime(clock.memory).monotonic()).toBe(1_000);
+    expect(stillClock(() => clock.time).monotonic()).toBe(1_000);
   });
 });

@@ -1,9 +1,10 @@
 import { cpSync, existsSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { StepRecord } from '../../../src/host/fs/step-record.ts';
+import type { StepGuard } from '../../../src/host/fs/step-guard.ts';
 import { family } from '../../../src/probes/amdgpu/index.ts';
 import { CAPTURES } from '../../support/captures.ts';
+import type { Answer } from '../../support/guarded.ts';
 import { hardwareOf } from '../../support/hardware.ts';
 import { buildMachine, type MachineFile } from '../../support/machine.ts';
 import { probeOptions } from '../../support/probe-options.ts';
@@ -15,8 +16,8 @@ export const CARDS = join(CAPTURES, 'amdgpu');
 export { holding, reportOf, seriesOf } from '../../support/probed-machine.ts';
 export type { ProbedMachine };
 
-export const probeOn = (root: string, options: Readonly<Record<string, string>> = {}, guard?: StepRecord): ProbedMachine =>
-  probedMachine(root, (host) => family.createProbe(host, probeOptions(family, options)), { kmsg: '', guard });
+export const probeOn = (root: string, options: Readonly<Record<string, string>> = {}, guard?: StepGuard, answer?: Answer): ProbedMachine =>
+  probedMachine(root, (host) => family.createProbe(host, probeOptions(family, options)), { kmsg: '', guard, answer });
 
 /** Machine of the simulated node. */
 export function simulatedMachine(count: number, options: Readonly<Record<string, string>> = {}): ProbedMachine {

@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/host/clock.ts';
-import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { createHost } from '../../../src/host/host.ts';
 import { family } from '../../../src/probes/amdgpu/index.ts';
 import { eventState, simulate } from '../../../src/sim/families/amdgpu/simulate.ts';
@@ -44,19 +43,7 @@ describe('a sleeping card', () => {
 
 /** A machine whose reads pass a filter, which may answer with other bytes or the name of an error instead. */
 function filteredMachine(answerTo: (path: string) => string | Buffer | undefined): ProbedMachine {
-  const guard = new StepRecord();
-  guard.isolatedReader = {
-    read: (path, limit) => {
-      const answer = answerTo(path);
-      if (answer !== undefined) return answer;
-      try {
-        return readFileSync(path).subarray(0, limit);
-      } catch (failure) {
-        return (failure as NodeJS.ErrnoException).code ?? 'EIO';
-      }
-    },
-  };
-  return probeOn(simulatedMachine(2).root, {}, guard);
+  return probeOn(simulatedMachine(2).root, {}, undefined, answerTo);
 }
 
 const isOfDriver = (path: string): boolean => /_busy_percent$|\/hwmon\d+\/\w+_(?:input|average)$|gpu_metrics$/.test(path);

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../../src/host/clock.ts';
-import type { StepRecord } from '../../../src/host/fs/step-record.ts';
+import type { StepGuard } from '../../../src/host/fs/step-guard.ts';
 import { createHost } from '../../../src/host/host.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import type { Probe } from '../../../src/probes/family.ts';
@@ -25,7 +25,7 @@ export function probeMachine(
   name: string,
   change: (machine: Machine) => void = () => {},
   more: Readonly<Record<string, string>> = {},
-  guard?: StepRecord,
+  guard?: StepGuard,
 ): ProbedMachine {
   return probeOn(buildMachine(readMachine(join(folder, name, 'machine.yaml'))), change, more, guard);
 }
@@ -34,7 +34,7 @@ export function probeOn(
   machine: Machine,
   change: (machine: Machine) => void = () => {},
   more: Readonly<Record<string, string>> = {},
-  guard?: StepRecord,
+  guard?: StepGuard,
 ): ProbedMachine {
   change(machine);
   let now = 0;

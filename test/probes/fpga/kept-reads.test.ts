@@ -1,7 +1,7 @@
 import { cpSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { StepRecord } from '../../../src/host/fs/step-record.ts';
+import { StepGuard } from '../../../src/host/fs/step-guard.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import { breakFile, holding, type ProbedMachine, probeMachine, reportOf, seriesValue, write } from './harness.ts';
 
@@ -16,7 +16,7 @@ afterEach(() => {
   for (const { machine } of open.splice(0)) machine.remove();
 });
 
-function probe(name: string, guard?: StepRecord): ProbedMachine {
+function probe(name: string, guard?: StepGuard): ProbedMachine {
   const probed = probeMachine(name, undefined, {}, guard);
   open.push(probed);
   return probed;
@@ -102,10 +102,10 @@ describe('a value that is read once an hour', () => {
 });
 
 /** Records the reads of a driver's own files. */
-class Listener extends StepRecord {
+class Listener extends StepGuard {
   readonly heard: string[] = [];
 
-  override enter(path: string): boolean {
+  override enter(path: string): string | undefined {
     if (/\/(?:fpga_region|hwmon)\//.test(path)) this.heard.push(path);
     return super.enter(path);
   }

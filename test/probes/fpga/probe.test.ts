@@ -2,7 +2,7 @@ import { readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createPolicy } from '../../../src/health/policy/policy.ts';
-import { StepRecord } from '../../../src/host/fs/step-record.ts';
+import { StepGuard } from '../../../src/host/fs/step-guard.ts';
 import type { DeviceReport } from '../../../src/model/collection.ts';
 import { family } from '../../../src/probes/fpga/index.ts';
 import { OneDevice } from '../../health/one-device.ts';
@@ -23,7 +23,7 @@ function probe(
   name: string,
   change?: (machine: Machine) => void,
   more?: Readonly<Record<string, string>>,
-  guard?: StepRecord,
+  guard?: StepGuard,
 ): ProbedMachine {
   const probed = probeMachine(name, change, more, guard);
   open.push(probed);
@@ -45,10 +45,10 @@ const FORBIDDEN: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Counts the reads, and aborts the collection before a forbidden read: a FIFO in that place would block. */
-class Witness extends StepRecord {
+class Witness extends StepGuard {
   reads = 0;
 
-  override enter(path: string): boolean {
+  override enter(path: string): string | undefined {
     this.reads += 1;
     if (FORBIDDEN.some(([pattern]) => pattern.test(path))) throw new Error(`${path} is read`);
     return super.enter(path);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach } from 'vitest';
 import type { Clock } from '../../../src/host/clock.ts';
-import { StepRecord } from '../../../src/host/fs/step-record.ts';
+import { StepGuard } from '../../../src/host/fs/step-guard.ts';
 import { createHost, type Host } from '../../../src/host/host.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import type { Probe } from '../../../src/probes/family.ts';
@@ -54,12 +54,12 @@ export function machineKeeper(): (machine: Probed) => Probed {
 }
 
 /** Observes every read of the probe, before and after it. */
-export class WatchingGuard extends StepRecord {
+export class WatchingGuard extends StepGuard {
   before: (path: string) => void = () => {};
   after: (path: string) => void = () => {};
   #path = '';
 
-  override enter(path: string): boolean {
+  override enter(path: string): string | undefined {
     this.#path = path;
     this.before(path);
     return super.enter(path);
@@ -71,7 +71,7 @@ export class WatchingGuard extends StepRecord {
   }
 }
 
-export function probeRoot(root: string, options: Readonly<Record<string, string>> = {}, guard?: StepRecord): Omit<Probed, 'remove'> {
+export function probeRoot(root: string, options: Readonly<Record<string, string>> = {}, guard?: StepGuard): Omit<Probed, 'remove'> {
   const clock = new HandClock();
   const roots = {
     sysfs: join(root, 'sys'),
@@ -84,7 +84,7 @@ export function probeRoot(root: string, options: Readonly<Record<string, string>
   return { root, clock, host, probe, collect: () => probe.collect() as Collection };
 }
 
-export function probeMachine(machine: MachineFile, options: Readonly<Record<string, string>> = {}, guard?: StepRecord): Probed {
+export function probeMachine(machine: MachineFile, options: Readonly<Record<string, string>> = {}, guard?: StepGuard): Probed {
   const built: Machine = buildMachine(machine);
   return { ...probeRoot(built.root, { ...built.options, ...options }, guard), remove: built.remove };
 }

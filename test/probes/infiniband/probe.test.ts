@@ -2,12 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { StepRecord } from '../../../src/host/fs/step-record.ts';
+import { StepGuard } from '../../../src/host/fs/step-guard.ts';
 import { createHost } from '../../../src/host/host.ts';
 import { hours } from '../../../src/model/duration.ts';
 import { defaultValues } from '../../../src/model/options.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
-import { isolatedReader } from '../../support/isolated-reader.ts';
 import { toldOf } from '../../support/told.ts';
 import {
   DEVICE,
@@ -336,8 +335,7 @@ describe('devices', () => {
 
   it('that hung are reported by name and not read; the others are read', () => {
     const machine = keep(probeCase('pf-with-four-vfs'));
-    const guard = new StepRecord();
-    guard.isolatedReader = isolatedReader(join(machine.root, 'sys/class/infiniband/mlx5_0'));
+    const guard = new StepGuard([join(machine.root, 'sys/class/infiniband/mlx5_0')]);
     const roots = { sysfs: join(machine.root, 'sys'), procfs: '/proc', dev: join(machine.root, 'dev'), kmsg: '' };
     const host = createHost(roots, new HandClock(), { guard });
     const collection = family.createProbe(host, defaultValues(family.options)).collect() as ReturnType<Probed['collect']>;

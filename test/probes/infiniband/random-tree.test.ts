@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { StepRecord } from '../../../src/host/fs/step-record.ts';
+import { StepGuard } from '../../../src/host/fs/step-guard.ts';
 import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
 import { hours, minutes } from '../../../src/model/duration.ts';
 import { seeded } from '../../support/seeded.ts';
@@ -53,7 +53,7 @@ describe('a probe that has read a tree for a while', () => {
     const pick = seeded(seed);
     const before = openFiles();
     const tree = new RandomTree(pick);
-    const long = probeRoot(tree.root, {}, pick(2) === 0 ? new StepRecord() : undefined);
+    const long = probeRoot(tree.root, {}, pick(2) === 0 ? new StepGuard() : undefined);
     long.clock.nowMs = 1;
     for (let turn = 0; turn < TURNS; turn += 1) {
       for (let changes = pick(6); changes > 0; changes -= 1) tree.change();

@@ -1,9 +1,9 @@
 import { mkdtempSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { family } from '../../../src/probes/intelgpu/index.ts';
 import { CAPTURES } from '../../support/captures.ts';
+import type { Answer } from '../../support/guarded.ts';
 import { hardwareOf } from '../../support/hardware.ts';
 import { buildMachine, type MachineFile } from '../../support/machine.ts';
 import { probeOptions } from '../../support/probe-options.ts';
@@ -16,14 +16,14 @@ export const CARDS = join(CAPTURES, 'intel-gpu');
 export { reportOf, seriesOf } from '../../support/probed-machine.ts';
 export type { ProbedMachine };
 
-export const probeOn = (root: string, options: Readonly<Record<string, string>> = {}, guard?: StepRecord): ProbedMachine =>
-  probedMachine(root, (host) => family.createProbe(host, probeOptions(family, options)), { guard });
+export const probeOn = (root: string, options: Readonly<Record<string, string>> = {}, answer?: Answer): ProbedMachine =>
+  probedMachine(root, (host) => family.createProbe(host, probeOptions(family, options)), { answer });
 
 /** Machine of the simulated node, without processes. */
-export function simulatedMachine(count: number, options: Readonly<Record<string, string>> = {}, guard?: StepRecord): ProbedMachine {
+export function simulatedMachine(count: number, options: Readonly<Record<string, string>> = {}, answer?: Answer): ProbedMachine {
   const hardware = hardwareOf(family, { intelgpu: count });
   const { root } = buildMachine({ about: '', ...hardware, options: {} } as MachineFile);
-  return probeOn(root, options, guard);
+  return probeOn(root, options, answer);
 }
 
 /** Directory of a card of the simulated node. */

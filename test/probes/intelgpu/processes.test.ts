@@ -1,6 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { StepRecord } from '../../../src/host/fs/step-record.ts';
-import { errnoName, readStart } from '../../../src/host/fs/tree.ts';
 import type { DeviceProcess } from '../../../src/model/collection.ts';
 import { directoryOf, type ProbedMachine, reportOf, seriesOf, simulatedMachine } from './harness.ts';
 
@@ -192,21 +190,11 @@ describe('the use of the engines', () => {
 describe('reading the clients', () => {
   function recorded(answer: (path: string) => string | undefined): string[] {
     const paths: string[] = [];
-    const guard = new StepRecord();
-    guard.isolatedReader = {
-      read(path, limit) {
-        paths.push(path);
-        const replacement = answer(path);
-        if (replacement !== undefined) return replacement;
-        try {
-          return readStart(path, limit);
-        } catch (error) {
-          return errnoName(error);
-        }
-      },
-    };
     machine.end();
-    machine = simulatedMachine(2, {}, guard);
+    machine = simulatedMachine(2, {}, (path) => {
+      paths.push(path);
+      return answer(path);
+    });
     return paths;
   }
 

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach } from 'vitest';
 import { type Clock, systemClock } from '../../../src/host/clock.ts';
-import type { StepRecord } from '../../../src/host/fs/step-record.ts';
+import type { StepGuard } from '../../../src/host/fs/step-guard.ts';
 import { createHost, type Host } from '../../../src/host/host.ts';
 import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
 import type { Value } from '../../../src/model/metric.ts';
@@ -25,14 +25,14 @@ afterEach(async () => {
   for (const remove of removals.splice(0)) await remove();
 });
 
-export function probeMachine(machine: MachineFile, options: Readonly<Record<string, string>> = {}, guard?: StepRecord): Probed {
+export function probeMachine(machine: MachineFile, options: Readonly<Record<string, string>> = {}, guard?: StepGuard): Probed {
   const built = buildMachine(machine);
   const probed = probeRoot(built.root, { ...built.options, ...options }, guard);
   removals.push(() => probed.probe.close?.(), built.remove);
   return probed;
 }
 
-export function probeRoot(root: string, options: Readonly<Record<string, string>>, guard?: StepRecord, sysfs = join(root, 'sys')): Probed {
+export function probeRoot(root: string, options: Readonly<Record<string, string>>, guard?: StepGuard, sysfs = join(root, 'sys')): Probed {
   let nowMs = 0;
   const clock: Clock = { ...systemClock, monotonic: () => nowMs };
   const host = createHost(

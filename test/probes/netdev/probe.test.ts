@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { StepRecord } from '../../../src/host/fs/step-record.ts';
+import { StepGuard } from '../../../src/host/fs/step-guard.ts';
 import { family } from '../../../src/probes/netdev/index.ts';
 import { machineOf, type Probed, probeMachine, reportOf, valueIn } from './harness.ts';
 
@@ -166,10 +166,10 @@ describe('the probe', () => {
   });
 
   it('reads no file of an interface that hangs, and leaves the card and its functions unread', async () => {
-    const guard = new StepRecord();
+    const guard = new StepGuard();
     const probed = probeMachine(machineOf('functions-of-dpdk'), {}, guard);
     await probed.at(0);
-    guard.isolatedReader = { read: (path) => (path.includes('/0000:3b:00.0/') ? 'EHUNG' : Buffer.from('0x020000\n')) };
+    guard.closed = [join(probed.root, 'sys/bus/pci/devices/0000:3b:00.0')];
     const { reports, problems } = await probed.at(10_000);
     expect(reports.map(({ device, read }) => [device.id, read !== undefined])).toEqual([
       ['0000:3b:00.0', false],

@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type Clock, systemClock } from '../../../src/host/clock.ts';
-import { StepRecord } from '../../../src/host/fs/step-record.ts';
+import { StepGuard } from '../../../src/host/fs/step-guard.ts';
 import { createHost } from '../../../src/host/host.ts';
 import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
 import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/nvidia/index.ts';
+import { WatchedGuard } from '../../support/guarded.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 import { type Told, toldOf } from '../../support/told.ts';
 import { documentOf } from './scripted-document.ts';
@@ -497,20 +498,20 @@ describe('the source of values', () => {
 });
 
 /** Functions of the second GPU in the order in which the guard recorded them. */
-function noted(guard: StepRecord): string[] {
+function noted(guard: StepGuard): string[] {
   const entered: string[] = [];
-  const { enter } = StepRecord.prototype;
+  const enter = guard.enter.bind(guard);
   guard.enter = (path, kind) => {
     const [, symbol] = /0000:3c:00\.0\/nvml\/(\w+)$/.exec(path) ?? [];
     if (symbol !== undefined) entered.push(`${symbol}${kind === 'call' ? '' : ' as a file'}`);
-    return enter.call(guard, path, kind);
+    return enter(path, kind);
   };
   return entered;
 }
 
 describe('the record of the running call', () => {
   it('shows that a lost GPU is asked one question in each round', async () => {
-    const guard = new StepRecord();
+    const guard = new StepGuard();
     const entered = noted(guard);
     const node = live({ gpus: [hopper(0), hopper(1)] }, (root) =>
       createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, systemClock, { guard }),
@@ -524,17 +525,17 @@ describe('the record of the running call', () => {
     expect(entered).toEqual(['nvmlDeviceGetTemperatureV', 'nvmlDeviceGetTemperatureV']);
   });
 
-  it('names GPU and function of a call that hangs, and keeps the next thread from reading that GPU', async () => {
-    const shared = new StepRecord();
-    const hostOf = (guard: StepRecord) => (root: string) =>
+  it('names GPU and function of a call that hangs, and keeps the next reader from asking that GPU', async () => {
+    const shared = new WatchedGuard();
+    const hostOf = (guard: StepGuard) => (root: string) =>
       createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, systemClock, { guard });
     const node = live({ gpus: [hopper(0), hopper(1)] }, hostOf(shared));
     const entered = noted(shared);
     await byLibrary(node).collect();
     expect(entered).toContain('nvmlDeviceGetMemoryInfo_v2');
-    expect(shared.current()).toBeUndefined();
+    expect(shared.current).toBeUndefined();
 
-    const successor = new StepRecord([`${node.root}/sys/bus/pci/devices/0000:3c:00.0`]);
+    const successor = new StepGuard([`${node.root}/sys/bus/pci/devices/0000:3c:00.0`]);
     const other = family.createProbe(hostOf(successor)(node.root), probeOptions(family, { source: 'nvml', 'nvml-library': node.library }));
     probes.push(other);
     expect((await other.collect()).reports.map(({ device }) => device.pciAddress)).toEqual(['0000:3b:00.0']);

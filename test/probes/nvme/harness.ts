@@ -1,12 +1,13 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { StepRecord } from '../../../src/host/fs/step-record.ts';
+import type { StepGuard } from '../../../src/host/fs/step-guard.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import type { Device } from '../../../src/model/device.ts';
 import { family } from '../../../src/probes/nvme/index.ts';
 import { NvmeProbe } from '../../../src/probes/nvme/probe.ts';
 import { type IoctlLibrary, SmartReader } from '../../../src/probes/nvme/smart-reader.ts';
+import type { Answer } from '../../support/guarded.ts';
 import { hardwareOf } from '../../support/hardware.ts';
 import { buildMachine, type MachineFile } from '../../support/machine.ts';
 import { probeOptions } from '../../support/probe-options.ts';
@@ -16,7 +17,8 @@ export { holding, reportOf, seriesOf } from '../../support/probed-machine.ts';
 export type ProbedMachine = Probed<NvmeProbe>;
 
 export interface ProbeParts {
-  readonly guard?: StepRecord;
+  readonly guard?: StepGuard;
+  readonly answer?: Answer;
   /** Replaces the C library of the process. */
   readonly loadIoctl?: () => IoctlLibrary;
   /** Wall clock at the start; the epoch when absent. */

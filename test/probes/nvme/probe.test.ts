@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/host/clock.ts';
-import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { createHost } from '../../../src/host/host.ts';
 import { family } from '../../../src/probes/nvme/index.ts';
 import { simulate } from '../../../src/sim/families/nvme/simulate.ts';
@@ -28,19 +26,7 @@ afterEach(() => machine.end());
 
 /** A machine with two simulated drives whose reads pass a filter, which may answer with the name of an error instead. */
 function filteredMachine(answerTo: (path: string) => string | undefined, options: Readonly<Record<string, string>> = {}): ProbedMachine {
-  const guard = new StepRecord();
-  guard.isolatedReader = {
-    read: (path, limit) => {
-      const answer = answerTo(path);
-      if (answer !== undefined) return answer;
-      try {
-        return readFileSync(path).subarray(0, limit);
-      } catch (failure) {
-        return (failure as NodeJS.ErrnoException).code ?? 'EIO';
-      }
-    },
-  };
-  return probeOn(simulatedMachine(2).root, options, { guard });
+  return probeOn(simulatedMachine(2).root, options, { answer: answerTo });
 }
 
 describe('what is read', () => {

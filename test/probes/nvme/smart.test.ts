@@ -2,9 +2,10 @@ import { existsSync, readFileSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import koffi from 'koffi';
 import { afterEach, describe, expect, it } from 'vitest';
-import { StepRecord } from '../../../src/host/fs/step-record.ts';
+import { StepGuard } from '../../../src/host/fs/step-guard.ts';
 import { encodeSmartCommand, loadIoctl, numberOf } from '../../../src/probes/nvme/smart-reader.ts';
 import { compiledLibrary } from '../../support/compiled-library.ts';
+import { WatchedGuard } from '../../support/guarded.ts';
 import { emptyMachine, holding, type ProbedMachine, type ProbeParts, reportOf, seriesOf, statusOf } from './harness.ts';
 
 const DRIVE = '0000:01:00.0';
@@ -78,24 +79,24 @@ describe('the admin command', () => {
   });
 
   it('is not sent while an earlier one hangs, and the guard knows it while it runs', () => {
-    const guard = new StepRecord(['nvme/nvme0']);
+    const guard = new StepGuard(['nvme/nvme0']);
     answeringMachine(0, { guard });
     expect(problems()).toEqual(['smart-failed: an earlier command to nvme0 still hangs']);
     machine.end();
     const seen: unknown[] = [];
-    const open = new StepRecord();
+    const open = new WatchedGuard();
     const library = loadIoctl(compiledLibrary('test/probes/nvme/ioctl.c'));
     const watched = {
       ...library,
       ioctl: (...given: Parameters<typeof library.ioctl>) => {
-        seen.push(open.current());
+        seen.push(open.current);
         return library.ioctl(...given);
       },
     };
     answeringMachine(0, { guard: open, loadIoctl: () => watched });
     machine.collect();
     expect(seen).toMatchObject([{ kind: 'call', path: 'nvme/nvme0/ioctl' }]);
-    expect(open.current()).toBeUndefined();
+    expect(open.current).toBeUndefined();
   });
 
   it('is sent once in the interval, and never to a drive that sleeps or is not live', () => {

@@ -241,7 +241,7 @@ export class ClientSearch {
     const { pid } = listing;
     const { guard } = this.#proc;
     // As a call, because no other process can list for this thread: after a listing that hung, the next thread leaves the process out.
-    if (guard?.enter(this.#proc.path(`${pid}/fd`), 'call') === false) {
+    if (guard?.enter(this.#proc.path(`${pid}/fd`), 'call') !== undefined) {
       this.#close(listing);
       return this.#known(listing, limits.atMs, { isCut: true });
     }

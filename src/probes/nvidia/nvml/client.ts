@@ -42,7 +42,7 @@ const UUID_LENGTH = 96;
 /** Starts the library and finds its GPUs. After a failure it shuts the library down. */
 export function startClient(library: Library, { sys }: Pick<Host, 'sys'>, isActivityWanted: boolean): Client | Refusal {
   const symbol = 'nvmlInit_v2';
-  if (sys.guard?.enter(`nvml/${symbol}`, 'call') === false) return { code: CODE.unknown, symbol };
+  if (sys.guard?.enter(`nvml/${symbol}`, 'call') !== undefined) return { code: CODE.unknown, symbol };
   const code = library.call(symbol, '');
   sys.guard?.leave();
   if (code !== CODE.success) return { code, symbol };
@@ -76,7 +76,7 @@ function findGpus(library: Library, sys: Host['sys'], isActivityWanted: boolean)
 /** The address of a GPU that is not asked, because an earlier call hangs. One that hung before its address was known counts as unreadable. */
 function find(library: Library, sys: Host['sys'], index: number, bound: Bound): Gpu | UnreadableGpu | string {
   const { guard } = sys;
-  if (guard?.enter(`nvml/${HANDLE_BY_INDEX}/index-${index}`, 'call') === false) return { index, code: CODE.unknown };
+  if (guard?.enter(`nvml/${HANDLE_BY_INDEX}/index-${index}`, 'call') !== undefined) return { index, code: CODE.unknown };
   const code = library.call(HANDLE_BY_INDEX, 'up', index, library.scratch.address);
   const handle = library.scratch.pointer(0);
   const identity = code === CODE.success ? pciInfo(library, handle) : {};

@@ -1,4 +1,4 @@
-import type { StepRecord } from '../../../host/fs/step-record.ts';
+import type { StepGuard } from '../../../host/fs/step-guard.ts';
 import { CODE, EVENT, kindOf, NO_INSTANCE, SYSTEM_EVENT, SYSTEM_EVENT_SET, SYSTEM_EVENT_WAIT, SYSTEM_REGISTER } from './header.ts';
 import type { Handle, Library } from './library.ts';
 import type { Device, TrackedDevice } from './question.ts';
@@ -51,7 +51,7 @@ const SYSTEM_WAIT = 'nvmlSystemEventSetWait';
  */
 export class GpuEvents {
   readonly #library: Library;
-  readonly #guard: StepRecord | undefined;
+  readonly #guard: StepGuard | undefined;
   /** False when the driver has no events, or when an earlier call still hangs. */
   readonly #isUsable: boolean;
   /** Undefined while no GPU is registered. */
@@ -59,7 +59,7 @@ export class GpuEvents {
   /** Number of GPUs that are registered or have no events. */
   #settled = 0;
 
-  constructor(library: Library, guard: StepRecord | undefined) {
+  constructor(library: Library, guard: StepGuard | undefined) {
     this.#library = library;
     this.#guard = guard;
     this.#isUsable = mayPoll(library, guard, WAIT, 'hpu');
@@ -129,10 +129,10 @@ const EVENTS = 16;
 /** Events of the driver itself, since driver 560. They are polled like {@link GpuEvents}. An older driver gives no event. */
 export class SystemEvents {
   readonly #library: Library;
-  readonly #guard: StepRecord | undefined;
+  readonly #guard: StepGuard | undefined;
   #set: Handle | undefined;
 
-  constructor(library: Library, guard: StepRecord | undefined) {
+  constructor(library: Library, guard: StepGuard | undefined) {
     this.#library = library;
     this.#guard = guard;
     if (!mayPoll(library, guard, SYSTEM_WAIT, 'p')) return;
@@ -180,10 +180,10 @@ export class SystemEvents {
 }
 
 /** False when the driver lacks the function, or when an earlier call of it hangs. */
-const mayPoll = (library: Library, guard: StepRecord | undefined, wait: string, types: string): boolean =>
+const mayPoll = (library: Library, guard: StepGuard | undefined, wait: string, types: string): boolean =>
   guard?.isClosed(`nvml/${wait}`) !== true && library.bind(wait, types) !== undefined;
 
-function polled(library: Library, guard: StepRecord | undefined, wait: string, types: string, ...values: readonly Handle[]): number {
+function polled(library: Library, guard: StepGuard | undefined, wait: string, types: string, ...values: readonly Handle[]): number {
   guard?.enter(`nvml/${wait}`, 'call');
   const code = library.call(wait, types, ...values);
   guard?.leave();

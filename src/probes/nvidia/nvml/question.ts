@@ -1,4 +1,4 @@
-import type { StepPlace, StepRecord } from '../../../host/fs/step-record.ts';
+import type { StepGuard } from '../../../host/fs/step-guard.ts';
 import type { GpuIdentity, GpuSample, Part, Place, Unread } from '../sample.ts';
 import { VALUES, type ValueKey, type Values } from '../values.ts';
 import { CODE, FIELD, failureOf, kindOf, unreadFor } from './header.ts';
@@ -213,11 +213,11 @@ function fieldValue(memory: Memory, at: number): FieldValue {
 export class TrackedDevice implements Device {
   readonly library: Library;
   readonly handle: Handle;
-  readonly guard: StepRecord | undefined;
+  readonly guard: StepGuard | undefined;
   /** Path of the GPU in the guard. */
   readonly place: string;
 
-  constructor(library: Library, handle: Handle, guard: StepRecord | undefined, place: string) {
+  constructor(library: Library, handle: Handle, guard: StepGuard | undefined, place: string) {
     this.library = library;
     this.handle = handle;
     this.guard = guard;
@@ -228,9 +228,9 @@ export class TrackedDevice implements Device {
     return new TrackedDevice(this.library, handle, this.guard, this.place);
   }
 
-  /** `name` is the name of the call, or of the first of several calls. `place`: of a call that comes again. */
-  during<T>(name: string, call: () => T, place?: StepPlace): T {
-    this.guard?.enter(`${this.place}/${name}`, 'call', place);
+  /** `name` is the name of the call, or of the first of several calls. */
+  during<T>(name: string, call: () => T): T {
+    this.guard?.enter(`${this.place}/${name}`, 'call');
     const result = call();
     this.guard?.leave();
     return result;
@@ -245,7 +245,6 @@ export class Answers {
   readonly #device: TrackedDevice;
   /** In the order of the questions. */
   readonly #answers: (Dated | undefined)[];
-  readonly #places: readonly StepPlace[];
   /** All answers together; undefined after a new one. */
   #joined: GpuSample | undefined;
 
@@ -253,7 +252,6 @@ export class Answers {
     this.#questions = questions;
     this.#device = device;
     this.#answers = questions.map(() => undefined);
-    this.#places = questions.map(() => ({}));
   }
 
   /** Asks the questions with these intervals in their order. `atMs`: monotonic clock. Returns the code that ended the round, if one did. */
@@ -266,7 +264,7 @@ export class Answers {
       if (interval === 'once' && isSettled(this.#answers[at])) continue;
       this.#set(at, undefined);
       if (question.unless?.(this) === true) continue;
-      const answer = device.during(question.symbol, () => question.ask(device), this.#places[at]);
+      const answer = device.during(question.symbol, () => question.ask(device));
       this.#set(at, { ...answer, atMs, parts: partsOf(answer.sample) });
       if (endsRound(answer.code)) return answer.code;
     }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Tree } from '../../src/host/fs/tree.ts';
-import { leaveOut } from '../../src/supervisor/quarantine.ts';
+import { leaveOut } from '../../src/supervisor/left-out.ts';
 import { device, listed, outOfBand, report } from '../support/snapshots.ts';
 
 let root: string;

@@ -1,0 +1,120 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import type { Step } from '../host/fs/step-guard.ts';
+import { moduleBeside } from '../host/job-thread.ts';
+import type { StillTime } from '../host/recorded/read-clock.ts';
+import type { Observe } from '../model/observation.ts';
+import { FrameReader, messageFrame } from './frames.ts';
+import type { FromReader, Reader, ReaderListener, ReplayParts, StartReader, ToReader } from './messages.ts';
+
+/** Words that only say where the reader is are collected for this time, so that they do not wake the agent one by one. */
+const GATHER_MS = 5;
+/** Signals that others send: the kernel when memory is short, an administrator. */
+const FROM_OUTSIDE: ReadonlySet<string | null> = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP']);
+
+export const startReader: StartReader = (listener) => new ReaderProcess(listener);
+
+/** Starts readers of a capture, which report what they read, or of a replay. `time`: of the present read. */
+export const replayReaders =
+  (time: () => StillTime, observe?: Observe): StartReader =>
+  (listener) =>
+    new ReaderProcess(listener, () => ({ isObserved: observe !== undefined, time: time() }), observe);
+
+/** A child process that runs `reader.ts`. It hears on its standard input, and speaks on descriptor 3 by blocking writes. */
+class ReaderProcess implements Reader {
+  readonly #child: ChildProcess;
+  readonly #voice: Socket | undefined;
+  readonly #frames: FrameReader<FromReader>;
+  readonly #programs = new Set<number>();
+  readonly #replay: (() => ReplayParts) | undefined;
+  hasExited = false;
+
+  constructor(listener: ReaderListener, replay?: () => ReplayParts, observe: Observe = () => {}) {
+    this.#replay = replay;
+    this.#frames = new FrameReader((message) => {
+      if (message.kind === 'observed') for (const observation of message.observations) observe(observation);
+      else if (message.kind !== 'program') listener.received(message);
+      else if (message.hasEnded) this.#programs.delete(message.pid);
+      else this.#programs.add(message.pid);
+    });
+    const flags = process.execArgv.filter((flag) => !flag.startsWith('--inspect'));
+    const child = spawn(process.execPath, [...flags, fileURLToPath(moduleBeside(import.meta.url, 'reader'))], {
+      stdio: ['pipe', 'ignore', 'inherit', 'pipe'],
+      // Signals of a terminal are for the agent alone.
+      detached: true,
+    });
+    this.#child = child;
+    const end = (how: string, more: { readonly isFromOutside: boolean; readonly refused?: string }): void => {
+      if (this.hasExited) return;
+      this.hasExited = true;
+      this.#killPrograms();
+      listener.ended({ how, ...more });
+    };
+    child.once('error', (error: NodeJS.ErrnoException) => {
+      if (child.pid === undefined) end(error.message, { isFromOutside: true, refused: error.code ?? error.message });
+    });
+    child.once('exit', () => this.#voice?.resume());
+    // Its last words are heard before.
+    child.once('close', (code, signal) => end(signal ?? `exit status ${code}`, { isFromOutside: FROM_OUTSIDE.has(signal) }));
+    child.stdin?.on('error', () => {});
+    this.#voice = child.stdio[3] as Socket | undefined;
+    this.#voice?.on('error', () => {});
+    this.#voice?.on('data', (bytes: Buffer) => this.#hear(bytes));
+    child.unref();
+    for (const pipe of [child.stdin as Socket | null, this.#voice]) pipe?.unref();
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  get words(): number {
+    return this.#frames.steps;
+  }
+
+  step(): Step | undefined {
+    return this.#frames.step;
+  }
+
+  hear(then: () => void): void {
+    this.#voice?.resume();
+    setImmediate(() => setImmediate(then));
+  }
+
+  send(message: ToReader): void {
+    const replay = message.run === undefined ? undefined : this.#replay?.();
+    this.#child.stdin?.write(messageFrame(replay === undefined ? message : { ...message, replay }));
+  }
+
+  end(): void {
+    this.#child.stdin?.end();
+  }
+
+  kill(): void {
+    this.#killPrograms();
+    this.#child.kill('SIGKILL');
+  }
+
+  #hear(bytes: Buffer): void {
+    try {
+      if (this.#frames.push(bytes)) return;
+    } catch {
+      // Memory that a library has destroyed.
+      this.kill();
+    }
+    this.#voice?.pause();
+    setTimeout(() => this.#voice?.resume(), GATHER_MS).unref();
+  }
+
+  #killPrograms(): void {
+    for (const pid of this.#programs) {
+      try {
+        process.kill(-pid, 'SIGKILL');
+      } catch {
+        // The program ended by itself.
+      }
+    }
+    this.#programs.clear();
+  }
+}

@@ -1,0 +1,284 @@
+import type { Clock } from '../host/clock.ts';
+import type { Step } from '../host/fs/step-guard.ts';
+import type { Collection } from '../model/collection.ts';
+import type { ReadingList } from '../model/readings.ts';
+import type { Collect, FromReader, ProbeStart, Reader, ReaderEnd, StartReader } from './messages.ts';
+import { CollectionReceiver, type ReadAgain } from './posted-collection.ts';
+import { startReader } from './reader-process.ts';
+
+/** Limit of one read of a file. Reading all files of a machine takes a hundredth of it. */
+const READ_MS = 1_000;
+/**
+ * Limit of one call while other families wait for the reader, or while another place of the family is left out. Otherwise a call may take the whole
+ * deadline of the run.
+ */
+const CALL_MS = 1_500;
+/** A probe has at least this time until its first step. A slow start on a busy machine is no hang, and the next reader would start as slowly. */
+const START_MS = 10_000;
+/** Interval of the checks of a reader's current step. */
+const CHECK_MS = 250;
+/** When a check is this late, the machine was suspended, and the reader with it. That is no hang. */
+const SUSPENDED_MS = 1_000;
+/** A killed reader that has not ended after this time sleeps in the kernel. */
+const REAP_MS = 2_000;
+/** Limit of readers that cannot be ended. At the limit, no family that has one of them is read. */
+const MOST_STUCK = 8;
+/** The reader of all families without a reader of their own. */
+const SHARED = '';
+
+/** One collection of a family. */
+export interface Job extends Pick<Collect, 'family' | 'ids' | 'closed' | 'release'> {
+  /** The family has a reader of its own, because its steps may be slow, hang, or end the reader. */
+  readonly isApart: boolean;
+  /** The probe must be made anew. */
+  readonly isFresh: boolean;
+  readonly timeoutMs: number;
+  start(): ProbeStart;
+  /** The probe asks for a read. */
+  wake(): void;
+  /** An error between two runs: of the probe, or the end of its reader. */
+  erred(message: string): void;
+}
+
+/** How a job ended. `step`: where the reader was. */
+export type Outcome = { readonly startedMs: number } & (
+  | { readonly end: 'collected'; readonly collection: Collection<ReadingList>; readonly durationMs: number }
+  | { readonly end: 'partial'; readonly again: ReadAgain }
+  | { readonly end: 'failed'; readonly message: string }
+  /** `isOverdue`: the whole run took too long, and not this step. */
+  | { readonly end: 'hung'; readonly step: Step | undefined; readonly isOverdue: boolean }
+  | { readonly end: 'died'; readonly step: Step | undefined; readonly by: ReaderEnd }
+  | { readonly end: 'closed' }
+);
+export type OutcomeOf<End extends Outcome['end']> = Extract<Outcome, { readonly end: End }>;
+type Result = Outcome extends infer Each ? (Each extends Outcome ? Omit<Each, 'startedMs'> : never) : never;
+
+/** A killed reader that sleeps in the kernel. */
+export interface StuckReader {
+  readonly family: string;
+  readonly pid: number | undefined;
+  readonly path: string | undefined;
+}
+
+interface Task {
+  readonly job: Job;
+  settle(outcome: Outcome): void;
+}
+
+interface Run extends Task {
+  readonly id: number;
+  readonly startedMs: number;
+  /** Monotonic clock from which the deadline of the run counts. */
+  timedFromMs: number;
+  /** Words of the reader before it began to make the probe; undefined once the probe has begun a step. */
+  wordsBefore?: number | undefined;
+  cancelCheck(): void;
+}
+
+/** A reader and its work. */
+interface Lane {
+  readonly name: string;
+  reader?: Reader | undefined;
+  /** Families whose probe the reader has. */
+  readonly hosted: Map<string, { readonly receiver: CollectionReceiver; job: Job }>;
+  readonly queue: Task[];
+  run?: Run | undefined;
+}
+
+/** The processes that touch hardware, and the one deadline for all of them: a reader that says nothing new in time is killed. */
+export class Readers {
+  readonly #clock: Clock;
+  readonly #start: StartReader;
+  readonly #lanes = new Map<string, Lane>();
+  readonly #leaving = new Set<Reader>();
+  readonly #stuck = new Map<Reader, StuckReader>();
+  readonly #listeners = new Set<(one: StuckReader, hasEnded: boolean) => void>();
+  #whenLeft = (): void => {};
+  #nextRun = 1;
+  #isClosed = false;
+
+  constructor(clock: Clock, start: StartReader = startReader) {
+    this.#clock = clock;
+    this.#start = start;
+  }
+
+  /** Calls the listener when a reader gets stuck, or when a stuck one ends. */
+  onChange(listener: (one: StuckReader, hasEnded: boolean) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  stuck(family: string): readonly StuckReader[] {
+    return [...this.#stuck.values()].filter((one) => one.family === family);
+  }
+
+  /** No further reader of this family may get stuck. */
+  isAtLimit(family: string): boolean {
+    return this.#stuck.size >= MOST_STUCK && this.stuck(family).length > 0;
+  }
+
+  /** Collects once, after the other families of the same reader. */
+  run(job: Job): Promise<Outcome> {
+    const name = job.isApart ? job.family : SHARED;
+    for (const lane of this.#lanes.values()) if (lane.name !== name) this.#leave(lane, job.family);
+    const lane: Lane = this.#lanes.get(name) ?? { name, hosted: new Map(), queue: [] };
+    this.#lanes.set(name, lane);
+    return new Promise((resolve) => {
+      lane.queue.push({ job, settle: resolve });
+      this.#next(lane);
+    });
+  }
+
+  /** The family is not read any more. */
+  leave(family: string): void {
+    for (const lane of this.#lanes.values()) this.#leave(lane, family);
+  }
+
+  /** Ends all readers. Resolves after `graceMs` at the latest: a reader that sleeps in the kernel ends after the agent. */
+  async close(graceMs: number): Promise<void> {
+    this.#isClosed = true;
+    for (const lane of this.#lanes.values()) {
+      for (const { settle } of lane.queue.splice(0)) settle({ end: 'closed', startedMs: 0 });
+      const { reader, run } = lane;
+      if (run !== undefined) this.#settle(lane, { end: 'closed' });
+      lane.reader = undefined;
+      if (reader === undefined) continue;
+      this.#leaving.add(reader);
+      if (run === undefined) reader.end();
+      else reader.kill();
+    }
+    await new Promise<void>((resolve) => {
+      this.#whenLeft = resolve;
+      if (this.#leaving.size === 0) resolve();
+      else setTimeout(resolve, graceMs).unref();
+    });
+    for (const reader of this.#leaving) reader.kill();
+  }
+
+  #leave(lane: Lane, family: string): void {
+    if (!lane.hosted.delete(family)) return;
+    if (lane.hosted.size > 0) return lane.reader?.send({ family });
+    const { reader } = lane;
+    lane.reader = undefined;
+    if (reader !== undefined) this.#dismiss(reader);
+  }
+
+  /** Lets a reader close its probes and end. */
+  #dismiss(reader: Reader): void {
+    this.#leaving.add(reader);
+    reader.end();
+    this.#clock.after(REAP_MS, () => {
+      if (!reader.hasExited) reader.kill();
+    });
+  }
+
+  #next(lane: Lane): void {
+    const task = lane.run === undefined && !this.#isClosed ? lane.queue.shift() : undefined;
+    if (task === undefined) return;
+    const { job } = task;
+    const nowMs = this.#clock.monotonic();
+    const run: Run = { ...task, id: this.#nextRun++, startedMs: nowMs, timedFromMs: nowMs, cancelCheck: () => {} };
+    lane.run = run;
+    let reader: Reader;
+    try {
+      reader = lane.reader ??= this.#started(lane);
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      return this.#settle(lane, { end: 'died', step: undefined, by: { how: message, isFromOutside: true, refused: code ?? message } });
+    }
+    const before = job.isFresh ? undefined : lane.hosted.get(job.family);
+    const start = before === undefined ? job.start() : undefined;
+    if (start !== undefined) run.wordsBefore = reader.words;
+    lane.hosted.set(job.family, { receiver: before?.receiver ?? new CollectionReceiver(), job });
+    this.#watch(lane, run, reader, undefined);
+    reader.send({ family: job.family, run: run.id, start, ids: job.ids, closed: job.closed, release: job.release });
+  }
+
+  #started(lane: Lane): Reader {
+    const reader: Reader = this.#start({
+      received: (message) => lane.reader === reader && this.#received(lane, message),
+      ended: (end) => this.#ended(lane, reader, end),
+    });
+    return reader;
+  }
+
+  /** Checks the step of the reader every {@link CHECK_MS}. `before`: its words at the last check, and when the first check found so many. */
+  #watch(lane: Lane, run: Run, reader: Reader, before: { readonly words: number; readonly sinceMs: number } | undefined): void {
+    const dueMs = this.#clock.monotonic() + CHECK_MS;
+    run.cancelCheck = this.#clock.after(CHECK_MS, () => {
+      const nowMs = this.#clock.monotonic();
+      if (nowMs - dueMs >= SUSPENDED_MS) {
+        run.timedFromMs = nowMs;
+        return this.#watch(lane, run, reader, undefined);
+      }
+      const [words, step] = [reader.words, reader.step()];
+      const seen = step === undefined ? undefined : words === before?.words ? before : { words, sinceMs: nowMs };
+      const isStalled = step !== undefined && seen !== undefined && nowMs - seen.sinceMs >= stallMs(step, run.job);
+      if (run.wordsBefore !== undefined && words > run.wordsBefore) {
+        run.wordsBefore = undefined;
+        run.timedFromMs = nowMs;
+      }
+      const limitMs = run.wordsBefore === undefined ? run.job.timeoutMs : Math.max(run.job.timeoutMs, START_MS);
+      if (!isStalled && nowMs - run.timedFromMs < limitMs) return this.#watch(lane, run, reader, seen);
+      // What it said while this process was busy is heard before it counts as silent.
+      reader.hear(() => {
+        if (lane.run !== run || lane.reader !== reader) return;
+        if (isStalled && reader.words !== words) this.#watch(lane, run, reader, undefined);
+        else this.#giveUp(lane, reader, { end: 'hung', step, isOverdue: !isStalled });
+      });
+    });
+  }
+
+  #giveUp(lane: Lane, reader: Reader, hung: Extract<Result, { end: 'hung' }>): void {
+    const { family } = (lane.run as Run).job;
+    lane.reader = undefined;
+    lane.hosted.clear();
+    this.#leaving.add(reader);
+    reader.kill();
+    this.#clock.after(REAP_MS, () => {
+      if (reader.hasExited) return;
+      const stuck = { family, pid: reader.pid, path: hung.step?.path };
+      this.#stuck.set(reader, stuck);
+      for (const listener of this.#listeners) listener(stuck, false);
+    });
+    this.#settle(lane, hung);
+  }
+
+  #received(lane: Lane, message: FromReader): void {
+    if (message.kind === 'wake') return lane.hosted.get(message.family)?.job.wake();
+    if (message.kind === 'failed' && message.run === undefined) return lane.hosted.get(message.family)?.job.erred(message.message);
+    if (!('run' in message) || message.run !== lane.run?.id) return;
+    const { receiver } = lane.hosted.get((lane.run as Run).job.family) ?? { receiver: new CollectionReceiver() };
+    if (message.kind === 'failed') this.#settle(lane, { end: 'failed', message: message.message });
+    else if (message.kind === 'partial') this.#settle(lane, { end: 'partial', again: receiver.decodeReads(message.reads) });
+    else this.#settle(lane, { end: 'collected', collection: receiver.decode(message.collection), durationMs: message.durationMs });
+  }
+
+  #ended(lane: Lane, reader: Reader, by: ReaderEnd): void {
+    this.#leaving.delete(reader);
+    if (this.#leaving.size === 0) this.#whenLeft();
+    const stuck = this.#stuck.get(reader);
+    this.#stuck.delete(reader);
+    if (stuck !== undefined) for (const listener of this.#listeners) listener(stuck, true);
+    if (lane.reader !== reader) return;
+    lane.reader = undefined;
+    const jobs = [...lane.hosted.values()].map(({ job }) => job);
+    lane.hosted.clear();
+    const step = reader.step();
+    if (lane.run !== undefined) return this.#settle(lane, { end: 'died', step, by });
+    const where = step === undefined ? '' : ` in ${step.path}`;
+    for (const job of jobs) job.erred(`the reader ended${where}: ${by.how}`);
+  }
+
+  #settle(lane: Lane, result: Result): void {
+    const run = lane.run as Run;
+    run.cancelCheck();
+    lane.run = undefined;
+    run.settle({ ...result, startedMs: run.startedMs } as Outcome);
+    this.#next(lane);
+  }
+}
+
+function stallMs({ kind }: Step, { timeoutMs, closed, isApart }: Job): number {
+  if (kind === 'file') return Math.min(READ_MS, timeoutMs);
+  return isApart && closed.length === 0 ? timeoutMs : Math.min(CALL_MS, timeoutMs);
+}
