@@ -154,7 +154,7 @@ export class FamilyRunner {
     const read = this.#latest?.collection.problems ?? [];
     const hanging = [...this.#hung.problems, ...this.#readers.stuck(this.family).map(asleep)];
     const problems = [...read, ...hanging, ...(this.#fault === undefined ? [] : [this.#fault])];
-    const state = this.#tally.state(this.family, withoutRepetition(problems), hanging.length > 0);
+    const state = this.#tally.state(this.family, withoutRepetition(problems), hanging.length > 0 || this.#fault?.code === 'probe-hung');
     // A read without any device says only that there is none at present: a driver can load later.
     const isNone = this.#latest !== undefined && this.#fault === undefined && isWhole(this.#latest.collection);
     return this.#wasReadCompletely || this.#isSkipped || isNone ? { ...state, readCompletely: true } : state;

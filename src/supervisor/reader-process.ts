@@ -39,11 +39,15 @@ class ReaderProcess implements Reader {
       else this.#programs.add(message.pid);
     });
     const flags = process.execArgv.filter((flag) => !flag.startsWith('--inspect'));
-    const child = spawn(process.execPath, [...flags, fileURLToPath(moduleBeside(import.meta.url, 'reader'))], {
-      stdio: ['pipe', 'ignore', 'inherit', 'pipe'],
-      // Signals of a terminal are for the agent alone.
-      detached: true,
-    });
+    const child = spawn(
+      process.execPath,
+      [...flags, ...(process.env.RD_FLAGS ?? '').split(' ').filter(Boolean), fileURLToPath(moduleBeside(import.meta.url, 'reader'))],
+      {
+        stdio: ['pipe', 'ignore', 'inherit', 'pipe'],
+        // Signals of a terminal are for the agent alone.
+        detached: true,
+      },
+    );
     this.#child = child;
     const end = (how: string, more: { readonly isFromOutside: boolean; readonly refused?: string }): void => {
       if (this.hasExited) return;

@@ -16,6 +16,8 @@ import { look, readAgainChecked } from './probe-look.ts';
 /** Entry point of a reader: the process in which probes touch hardware, one after the other. The agent kills it when a step hangs. */
 
 const VOICE = 3;
+/** Limit for the probes to close what they opened. */
+const CLOSE_MS = 1_000;
 
 interface Hosted {
   readonly probe: Probe;
@@ -129,7 +131,10 @@ const requests = new FrameReader<ToReader>((request) => {
 
 /** The agent has ended, or needs this reader no more. A program that it started must not outlive it. */
 async function end(): Promise<never> {
-  await Promise.race([last.then(() => Promise.all([...hosted.keys()].map(close))), new Promise((resolve) => setTimeout(resolve, 1_000))]);
+  const closed = last.then(() =>
+    Promise.all([...hosted.keys()].map((family) => close(family).catch((error: unknown) => fail(error, family)))),
+  );
+  await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, CLOSE_MS))]);
   for (const pid of programs) {
     try {
       process.kill(-pid, 'SIGKILL');
@@ -141,7 +146,7 @@ async function end(): Promise<never> {
 }
 
 process.stdin.on('data', (bytes: Buffer) => void requests.push(bytes));
-process.stdin.once('close', () => void end());
+for (const event of ['end', 'error'] as const) process.stdin.once(event, () => void end());
 process.on('uncaughtException', (error) => {
   fail(error, running?.family ?? [...hosted.keys()][0] ?? '');
   process.exit(1);

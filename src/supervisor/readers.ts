@@ -90,6 +90,8 @@ export class Readers {
   readonly #clock: Clock;
   readonly #start: StartReader;
   readonly #lanes = new Map<string, Lane>();
+  /** The latest job of each family. */
+  readonly #jobs = new Map<string, Job>();
   readonly #leaving = new Set<Reader>();
   readonly #stuck = new Map<Reader, StuckReader>();
   readonly #listeners = new Set<(one: StuckReader, hasEnded: boolean) => void>();
@@ -118,6 +120,7 @@ export class Readers {
 
   /** Collects once, after the other families of the same reader. */
   run(job: Job): Promise<Outcome> {
+    this.#jobs.set(job.family, job);
     const name = job.isApart ? job.family : SHARED;
     for (const lane of this.#lanes.values()) if (lane.name !== name) this.#leave(lane, job.family);
     const lane: Lane = this.#lanes.get(name) ?? { name, hosted: new Map(), queue: [] };
@@ -156,10 +159,13 @@ export class Readers {
 
   #leave(lane: Lane, family: string): void {
     if (!lane.hosted.delete(family)) return;
-    if (lane.hosted.size > 0) return lane.reader?.send({ family });
     const { reader } = lane;
-    lane.reader = undefined;
-    if (reader !== undefined) this.#dismiss(reader);
+    if (reader === undefined) return;
+    if (lane.hosted.size > 0) reader.send({ family });
+    else {
+      lane.reader = undefined;
+      this.#dismiss(reader);
+    }
   }
 
   /** Lets a reader close its probes and end. */
@@ -183,7 +189,8 @@ export class Readers {
       reader = lane.reader ??= this.#started(lane);
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
-      return this.#settle(lane, { end: 'died', step: undefined, by: { how: message, isFromOutside: true, refused: code ?? message } });
+      this.#settle(lane, { end: 'died', step: undefined, by: { how: message, isFromOutside: true, refused: code ?? message } });
+      return;
     }
     const before = job.isFresh ? undefined : lane.hosted.get(job.family);
     const start = before === undefined ? job.start() : undefined;
@@ -195,7 +202,7 @@ export class Readers {
 
   #started(lane: Lane): Reader {
     const reader: Reader = this.#start({
-      received: (message) => lane.reader === reader && this.#received(lane, message),
+      received: (message) => this.#received(lane, reader, message),
       ended: (end) => this.#ended(lane, reader, end),
     });
     return reader;
@@ -208,7 +215,8 @@ export class Readers {
       const nowMs = this.#clock.monotonic();
       if (nowMs - dueMs >= SUSPENDED_MS) {
         run.timedFromMs = nowMs;
-        return this.#watch(lane, run, reader, undefined);
+        this.#watch(lane, run, reader, undefined);
+        return;
       }
       const [words, step] = [reader.words, reader.step()];
       const seen = step === undefined ? undefined : words === before?.words ? before : { words, sinceMs: nowMs };
@@ -218,13 +226,14 @@ export class Readers {
         run.timedFromMs = nowMs;
       }
       const limitMs = run.wordsBefore === undefined ? run.job.timeoutMs : Math.max(run.job.timeoutMs, START_MS);
-      if (!isStalled && nowMs - run.timedFromMs < limitMs) return this.#watch(lane, run, reader, seen);
+      if (!isStalled && nowMs - run.timedFromMs < limitMs) this.#watch(lane, run, reader, seen);
       // What it said while this process was busy is heard before it counts as silent.
-      reader.hear(() => {
-        if (lane.run !== run || lane.reader !== reader) return;
-        if (isStalled && reader.words !== words) this.#watch(lane, run, reader, undefined);
-        else this.#giveUp(lane, reader, { end: 'hung', step, isOverdue: !isStalled });
-      });
+      else
+        reader.hear(() => {
+          if (lane.run !== run || lane.reader !== reader) return;
+          if (isStalled && reader.words !== words) this.#watch(lane, run, reader, undefined);
+          else this.#giveUp(lane, reader, { end: 'hung', step, isOverdue: !isStalled });
+        });
     });
   }
 
@@ -243,11 +252,12 @@ export class Readers {
     this.#settle(lane, hung);
   }
 
-  #received(lane: Lane, message: FromReader): void {
-    if (message.kind === 'wake') return lane.hosted.get(message.family)?.job.wake();
-    if (message.kind === 'failed' && message.run === undefined) return lane.hosted.get(message.family)?.job.erred(message.message);
-    if (!('run' in message) || message.run !== lane.run?.id) return;
-    const { receiver } = lane.hosted.get((lane.run as Run).job.family) ?? { receiver: new CollectionReceiver() };
+  #received(lane: Lane, reader: Reader, message: FromReader): void {
+    if (message.kind === 'failed' && message.run === undefined) this.#jobs.get(message.family)?.erred(message.message);
+    if (lane.reader !== reader) return;
+    if (message.kind === 'wake') lane.hosted.get(message.family)?.job.wake();
+    const receiver = lane.run && lane.hosted.get(lane.run.job.family)?.receiver;
+    if (receiver === undefined || !('run' in message) || message.run !== lane.run?.id) return;
     if (message.kind === 'failed') this.#settle(lane, { end: 'failed', message: message.message });
     else if (message.kind === 'partial') this.#settle(lane, { end: 'partial', again: receiver.decodeReads(message.reads) });
     else this.#settle(lane, { end: 'collected', collection: receiver.decode(message.collection), durationMs: message.durationMs });
@@ -264,9 +274,9 @@ export class Readers {
     const jobs = [...lane.hosted.values()].map(({ job }) => job);
     lane.hosted.clear();
     const step = reader.step();
-    if (lane.run !== undefined) return this.#settle(lane, { end: 'died', step, by });
     const where = step === undefined ? '' : ` in ${step.path}`;
-    for (const job of jobs) job.erred(`the reader ended${where}: ${by.how}`);
+    if (lane.run !== undefined) this.#settle(lane, { end: 'died', step, by });
+    else for (const job of jobs) job.erred(`the reader ended${where}: ${by.how}`);
   }
 
   #settle(lane: Lane, result: Result): void {

@@ -22,8 +22,7 @@ function createProbe({ sys }: Host): Probe {
   const call = (place: string): boolean => {
     if (!sys.exists(`${TOYS}/${place.split('/').at(-1)}/call`)) return true;
     if (sys.guard?.enter(`${place}/nvml/call`, 'call') !== undefined) return false;
-    // With an encoding, Node reads the file in one native call, which a terminating thread does not leave.
-    readFileSync(`${place}/call`, 'utf8');
+    if (readFileSync(`${place}/call`, 'utf8') === 'abort') process.abort();
     sys.guard?.leave();
     return true;
   };
