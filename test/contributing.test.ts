@@ -10,8 +10,7 @@ const ENTRY_POINTS = [
   'incidents/kernel-worker.ts',
   'kubelet/document-worker.ts',
   'server/access/password-worker.ts',
-  'supervisor/probe-worker.ts',
-  'supervisor/read-process.ts',
+  'supervisor/reader.ts',
   'web/live.ts',
 ];
 

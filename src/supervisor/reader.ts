@@ -37,9 +37,13 @@ let running: Collect | undefined;
 /** Steps between two runs that were said already: a poll for events is no news. */
 const saidAtRest = new Set<string>();
 
-/** The write blocks, so that a word is out before the step begins. */
+/** The write blocks, so that a word is out before the step begins. Without an agent, there is nothing left to do. */
 function say(frame: Buffer): void {
-  for (let at = 0; at < frame.length; at += writeSync(VOICE, frame, at));
+  try {
+    for (let at = 0; at < frame.length; at += writeSync(VOICE, frame, at));
+  } catch {
+    process.exit();
+  }
 }
 
 const send = (message: FromReader): void => say(messageFrame(message));

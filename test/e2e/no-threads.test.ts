@@ -1,4 +1,4 @@
-// Project: programs. It starts the agent on a machine that gives no thread, and waits for each of its answers.
+// Project: programs. It starts the agent on a machine that gives no process, and waits for each of its answers.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -49,8 +49,8 @@ function plugIn(): void {
   new TreeWriter(root).apply(hardwareOf(infiniband, { infiniband: 1 }));
 }
 
-describe('a machine without room for another thread', () => {
-  it.skipIf(!isRoot)(`costs what that thread would have read, and no more, until there is room${noRoot}`, async () => {
+describe('a machine without room for another process', () => {
+  it.skipIf(!isRoot)(`costs what a reader would have read, and no more, until there is room${noRoot}`, async () => {
     makeRoot();
     agent = await startAgent(['prlimit', `--nproc=${MANY}:${MANY}`, ...AS_USER, process.execPath, PROGRAM, ...flags()]);
     await agent.until(
@@ -62,16 +62,16 @@ describe('a machine without room for another thread', () => {
     plugIn();
     const page = await agent.until(
       'the refusal is told',
-      (text) => seriesValue(text, 'device_agent_problems', { code: 'thread-refused' }) === 1,
+      (text) => seriesValue(text, 'device_agent_problems', { code: 'reader-refused' }) === 1,
     );
     expect(seriesValue(page, 'device_agent_probe_success', { family: 'infiniband' })).toBe(0);
     limit(MANY);
     await agent.until('the device is read', (text) => seriesValue(text, 'device_present', { device: 'mlx5_0' }) === 1);
-    expect((await agent.metrics()).includes('thread-refused')).toBe(false);
+    expect((await agent.metrics()).includes('reader-refused')).toBe(false);
     expect(await agent.stop()).toBe(0);
   });
 
-  it.skipIf(!isRoot)(`says that descriptors are missing where a thread cannot start without, and calls that no bug${noRoot}`, async () => {
+  it.skipIf(!isRoot)(`says that descriptors are missing where a reader cannot start without, and calls that no bug${noRoot}`, async () => {
     makeRoot();
     agent = await serve(flags().slice(1));
     await agent.until(
@@ -81,7 +81,7 @@ describe('a machine without room for another thread', () => {
     expect(seriesValue(await agent.metrics(), 'device_agent_probe_runs_total', { family: 'infiniband' })).toBeUndefined();
     const pid = agent.child.pid;
     const setLimit = (files: number): Buffer => execFileSync('prlimit', [`--pid=${pid}`, `--nofile=${files}:`]);
-    // Enough to look whether something came, not for the pipes of a thread. Right after the start more are open than later.
+    // Enough to look whether something came, not for the pipes of a reader. Right after the start more are open than later.
     const counts: number[] = [];
     for (let count = 0; count < 20; count += 1) {
       counts.push(readdirSync(`/proc/${pid}/fd`).length);

@@ -47,7 +47,7 @@ describe.skipIf(why !== undefined)(`the image that a container engine builds${un
     const [program = '', ...words] = images.inContainer(IMAGE, [start.entrypoint[0] as string, '-e', list]);
     const [top, own] = JSON.parse(execFileSync(program, words, { encoding: 'utf8' })) as [string[], string[]];
     expect(top).not.toContain('src');
-    expect(own).toEqual(expect.arrayContaining(['main.js', 'probe-worker.js', 'read-process.js', 'node_modules', 'package.json']));
+    expect(own).toEqual(expect.arrayContaining(['main.js', 'reader.js', 'node_modules', 'package.json']));
   });
 
   it('has the program in its path, for whoever looks into a running container', ({ skip }) => {

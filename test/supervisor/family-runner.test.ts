@@ -203,10 +203,10 @@ describe("a family's reader", () => {
     await runner.refresh();
     isPresent = false;
     await runner.refresh();
+    await until(() => crashes.length > 0);
     isPresent = true;
     clock.advance(30_000);
     await runner.refresh();
-    await until(() => crashes.length > 0);
     await runner.refresh();
     expect(crashes[0]).toContain('cannot close');
     expect(runner.state()).toMatchObject({ runs: 3, failures: 0, problems: [] });

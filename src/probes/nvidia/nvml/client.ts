@@ -42,9 +42,7 @@ const UUID_LENGTH = 96;
 /** Starts the library and finds its GPUs. After a failure it shuts the library down. */
 export function startClient(library: Library, { sys }: Pick<Host, 'sys'>, isActivityWanted: boolean): Client | Refusal {
   const symbol = 'nvmlInit_v2';
-  if (sys.guard?.enter(`nvml/${symbol}`, 'call') !== undefined) return { code: CODE.unknown, symbol };
-  const code = library.call(symbol, '');
-  sys.guard?.leave();
+  const code = during(sys.guard, symbol, () => library.call(symbol, '')) ?? CODE.unknown;
   if (code !== CODE.success) return { code, symbol };
   const client = findGpus(library, sys, isActivityWanted);
   if ('code' in client) library.call('nvmlShutdown', '');
@@ -52,13 +50,13 @@ export function startClient(library: Library, { sys }: Pick<Host, 'sys'>, isActi
 }
 
 function findGpus(library: Library, sys: Host['sys'], isActivityWanted: boolean): Client | Refusal {
-  const driver = driverVersion(library);
+  const driver = during(sys.guard, DRIVER_VERSION, () => driverVersion(library));
   if (typeof driver === 'number') return { code: driver, symbol: DRIVER_VERSION };
   const version = driverVersionOf(driver ?? '');
   const questions = { gpuQuestions: gpuQuestions(version), instanceQuestions: instanceQuestions() };
   const bound = { driver: version, ...questions, isActivityWanted };
   const symbol = 'nvmlDeviceGetCount_v2';
-  const code = library.call(symbol, 'p', library.scratch.address);
+  const code = during(sys.guard, symbol, () => library.call(symbol, 'p', library.scratch.address)) ?? CODE.unknown;
   if (code !== CODE.success) return { code, symbol };
   const found = Array.from({ length: library.scratch.u32(0) }, (_, index) => find(library, sys, index, bound));
   const gpus = found.filter((each) => each instanceof Gpu);
@@ -71,6 +69,14 @@ function findGpus(library: Library, sys: Host['sys'], isActivityWanted: boolean)
   events.register(gpus);
   const systemEvents = new SystemEvents(library, sys.guard);
   return { driver, cudaVersion: cudaVersion(library), gpus, unreadable, hung, events, systemEvents };
+}
+
+/** A call that concerns no GPU. Undefined when an earlier one hung or ended its reader. */
+function during<T>(guard: Host['sys']['guard'], symbol: string, call: () => T): T | undefined {
+  if (guard?.enter(`nvml/${symbol}`, 'call') !== undefined) return undefined;
+  const result = call();
+  guard?.leave();
+  return result;
 }
 
 /** The address of a GPU that is not asked, because an earlier call hangs. One that hung before its address was known counts as unreadable. */

@@ -142,7 +142,15 @@ export class NvmlSource {
     const nowMs = this.#host.clock.monotonic();
     if (this.#library !== undefined || nowMs < this.#retryAtMs || this.#isClosed) return;
     const path = this.#options['nvml-library'];
-    const opened = path.endsWith(ANSWERS) ? { library: new AnsweringLibrary(path) } : await openLibrary(path);
+    const { guard } = this.#host.sys;
+    // Loading it runs its code.
+    const isClosed = guard?.enter('nvml/load', 'call') !== undefined;
+    const opened = isClosed
+      ? { error: 'an earlier attempt to load it hung or ended the reader' }
+      : path.endsWith(ANSWERS)
+        ? { library: new AnsweringLibrary(path) }
+        : await openLibrary(path);
+    guard?.leave();
     if (this.#isClosed) return;
     if (opened.library === undefined) {
       this.#failure = { problem: { code: 'library-not-found', message: `NVML: ${opened.error}` }, surplus: '' };

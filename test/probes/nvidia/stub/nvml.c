@@ -4,7 +4,8 @@
  *
  * Lines are "name = value"; "[gpu 0]" and "[mig 0 1]" open sections. A name that is not there is not supported (3).
  * "fail.<function> = <code>", "delay.<function> = <milliseconds>" and "hang.<function> = 1" hold for the section's GPU, at the top for
- * calls without one; a call that hangs goes on once there is a file "<script>.released". "lost_after = <calls>" makes a GPU fall off the bus. "xid = <number> <xid>" is an event once its number is new.
+ * calls without one; a call that hangs goes on once there is a file "<script>.released". "end.<function> = 1" makes it abort, 2 ends it with a
+ * segmentation fault, 3 with the exit status 3. "lost_after = <calls>" makes a GPU fall off the bus. "xid = <number> <xid>" is an event once its number is new.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -201,6 +202,12 @@ static ret injected(struct device *device, const char *function) {
     char released[4096 + 16];
     snprintf(released, sizeof released, "%s.released", script);
     while (access(released, F_OK) != 0) usleep(20000);
+  }
+  snprintf(name, sizeof name, "end.%s", function);
+  if ((v = find(device, name))) {
+    if (v->number == 1) abort();
+    if (v->number == 2) *(volatile int *)0 = 1;
+    _exit(3);
   }
   snprintf(name, sizeof name, "fail.%s", function);
   return (v = find(device, name)) ? (ret)v->number : OK;
