@@ -5,7 +5,7 @@ export const refreshOptions = {
   interval: durationOption(seconds(10), 'How often the agent reads hardware and kubelet.', 100),
   timeout: durationOption(
     seconds(15),
-    'How long one run of a probe may take before the agent treats it as hung and replaces it. A new thread has at least ten seconds until its first read.',
+    'How long one run of a probe may take before the agent treats it as hung and replaces it. A new probe has at least ten seconds until its first read.',
     100,
   ),
   'stale-after': durationOption(minutes(1), 'Age at which readings that were not renewed are no longer exported.', 100),

@@ -66,7 +66,7 @@ function childrenOf(pid: number): string[] {
 describe('the bundled program, in a place where nothing is installed', () => {
   it('has one file for each thing that is started, parts that these load, and koffi beside', () => {
     const files = readdirSync(join(root, 'program'));
-    expect(files).toEqual(expect.arrayContaining(['main.js', 'probe-worker.js', 'read-process.js']));
+    expect(files).toEqual(expect.arrayContaining(['main.js', 'reader.js']));
     expect(readdirSync(join(root, 'program/node_modules')).toSorted()).toEqual(['@koromix', 'koffi']);
   });
 
@@ -79,18 +79,18 @@ describe('the bundled program, in a place where nothing is installed', () => {
     expect(sources.filter((source) => !/^(?:\.\.\/(?:src|node_modules)\/|late:|empty:)/.test(source))).toEqual([]);
   });
 
-  it('keeps out of each thread what only others need', () => {
+  it('keeps out of each process what only others need', () => {
     const agent = ['main.js', ...parts('run'), ...parts('serve'), ...parts('nvidia').filter(isWithoutProbe)].flatMap(loaded).join('\n');
     expect(agent).toContain('node_modules/@grpc/');
     expect(agent).not.toMatch(/node_modules\/(?:ajv|systeminformation)\/|XMLParser/);
-    // The thread's part of the same family has it.
+    // The reader's part of the same family has it.
     expect(
       parts('nvidia')
         .filter((file) => !isWithoutProbe(file))
         .flatMap(loaded)
         .join('\n'),
     ).toContain('XMLParser');
-    const probe = ['probe-worker.js', ...parts('infiniband')].flatMap(loaded).join('\n');
+    const probe = ['reader.js', ...parts('infiniband')].flatMap(loaded).join('\n');
     expect(probe).toContain('port_xmit_data');
     expect(probe).not.toMatch(/node_modules\/(?:@grpc|express|fast-xml-parser)\//);
   });
@@ -151,7 +151,7 @@ describe('the bundled program, in a place where nothing is installed', () => {
     expect(await agent.stop()).toBe(0);
   });
 
-  it('reads on by a process of its own when a device hangs, which ends with it', async () => {
+  it('reads on by another reader when a device hangs, which ends with the agent', async () => {
     const counter = join(root, 'sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data');
     removeAsKernel(counter);
     execFileSync('mkfifo', [counter]);
@@ -164,7 +164,7 @@ describe('the bundled program, in a place where nothing is installed', () => {
     );
     expect(seriesValue(page, 'device_received_bytes_total', { device: 'mlx5_0' })).toBeUndefined();
     const readers = childrenOf(agent.child.pid as number).filter((pid) =>
-      readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('read-process.js'),
+      readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('reader.js'),
     );
     expect(readers).toHaveLength(1);
     expect(await agent.stop()).toBe(0);
