@@ -10,6 +10,8 @@ import type { FromReader, Reader, ReaderListener, ReplayParts, StartReader, ToRe
 
 /** Words that only say where the reader is are collected for this time, so that they do not wake the agent one by one. */
 const GATHER_MS = 5;
+/** A reader does one thing at a time and keeps little, so it needs no threads for its heap, and little room for new objects. */
+const LEAN = ['--single-threaded', '--v8-pool-size=0', '--max-semi-space-size=1'];
 /** Signals that others send: the kernel when memory is short, an administrator. */
 const FROM_OUTSIDE: ReadonlySet<string | null> = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP']);
 
@@ -39,15 +41,11 @@ class ReaderProcess implements Reader {
       else this.#programs.add(message.pid);
     });
     const flags = process.execArgv.filter((flag) => !flag.startsWith('--inspect'));
-    const child = spawn(
-      process.execPath,
-      [...flags, ...(process.env.RD_FLAGS ?? '').split(' ').filter(Boolean), fileURLToPath(moduleBeside(import.meta.url, 'reader'))],
-      {
-        stdio: ['pipe', 'ignore', 'inherit', 'pipe'],
-        // Signals of a terminal are for the agent alone.
-        detached: true,
-      },
-    );
+    const child = spawn(process.execPath, [...flags, ...LEAN, fileURLToPath(moduleBeside(import.meta.url, 'reader'))], {
+      stdio: ['pipe', 'ignore', 'inherit', 'pipe'],
+      // Signals of a terminal are for the agent alone.
+      detached: true,
+    });
     this.#child = child;
     const end = (how: string, more: { readonly isFromOutside: boolean; readonly refused?: string }): void => {
       if (this.hasExited) return;
