@@ -60,11 +60,12 @@ class ReaderProcess implements Reader {
     // Its last words are heard before.
     child.once('close', (code, signal) => end(signal ?? `exit status ${code}`, { isFromOutside: FROM_OUTSIDE.has(signal) }));
     child.stdin?.on('error', () => {});
-    this.#voice = child.stdio[3] as Socket | undefined;
+    // Without descriptors a child has no pipes.
+    this.#voice = (child.stdio as ChildProcess['stdio'] | undefined)?.[3] as Socket | undefined;
     this.#voice?.on('error', () => {});
     this.#voice?.on('data', (bytes: Buffer) => this.#hear(bytes));
     child.unref();
-    for (const pipe of [child.stdin as Socket | null, this.#voice]) pipe?.unref();
+    for (const pipe of [child.stdin as Socket | null | undefined, this.#voice]) pipe?.unref();
   }
 
   get pid(): number | undefined {

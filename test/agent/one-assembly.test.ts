@@ -27,14 +27,14 @@ const card = (name: string, isBroken = false): DeviceReport =>
     findings: [{ type: 'Broken', status: isBroken, reason: 'Because', message: '' }],
   });
 
-const settled = (): Promise<void> => Promise.resolve();
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Two families whose collections end when the test calls `ends`. */
 async function node() {
   const clock = new VirtualClock();
   const logger = createLogger({ level: 'error', format: 'text' }, { write: () => true });
   const settings = coreSettings(
-    ['quick', 'slow'].map((name) => ({ family: family(name), options: {} })),
+    ['quick', 'slow'].map((name) => ({ family: { ...family(name), isApart: true }, options: {} })),
     '/nonexistent',
     '/nonexistent',
   );
@@ -57,6 +57,7 @@ it('makes one snapshot of a refresh without news', async () => {
     const done = core.refreshFamilies(() => true);
     await clock.advance(10, settled);
     ends('quick', isBroken);
+    await settled();
     await clock.advance(slowMs, settled);
     ends('slow');
     await done;
