@@ -247,7 +247,7 @@ function readerOf(pid) {
   const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
     readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean),
   );
-  return children.find((child) => readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('read-process'));
+  return children.find((child) => readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('/reader.js'));
 }
 
 function anonymousMiB(pid) {

@@ -137,7 +137,7 @@ describe('the bundled program, in a place where nothing is installed', () => {
     await agent.until('the host', (page) => (seriesValue(page, 'device_agent_host_cpus') ?? 0) > 0);
     const commands = (): string[] =>
       childrenOf(agent?.child.pid as number).map((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').at(-2) ?? '');
-    await expect.poll(commands, 'one reader for all families of files').toEqual([expect.stringMatching(/\/reader\.js$/)]);
+    await expect.poll(commands, { message: 'one reader for all families of files' }).toEqual([expect.stringMatching(/\/reader\.js$/)]);
     // There are no FPGAs, and no probe for them.
     const runs = (page: string, family: string): number | undefined => seriesValue(page, 'device_agent_probe_runs_total', { family });
     const page = await agent.until('a ninth refresh', (text) => (runs(text, 'infiniband') ?? 0) > 8);
