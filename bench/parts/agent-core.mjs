@@ -1,5 +1,6 @@
 // The agent's probes, join and judgement without its web server: refreshes when told to over the IPC channel, and says what that cost.
 import { dist } from './dist.mjs';
+import { cpuMillis } from './measure.mjs';
 
 const { systemClock } = await dist('host/clock.js');
 const { AgentCore } = await dist('agent/core.js');
@@ -39,14 +40,13 @@ const core = new AgentCore(settings, await HealthService.open(settings, silent, 
 const commands = {
   /** CPU of one refresh, in microseconds. `kubelet`: whether the kubelet is asked too. */
   async refresh({ count = 1, kubelet = true }) {
-    const before = process.cpuUsage();
+    const before = cpuMillis(process.pid);
     for (let n = 0; n < count; n += 1) {
       const known = core.store.snapshot();
       await (kubelet ? core.refresh() : core.refreshFamilies(() => true));
       if (core.store.snapshot() === known) core.assemble();
     }
-    const { user, system } = process.cpuUsage(before);
-    return { cpuUs: (user + system) / count };
+    return { cpuUs: ((cpuMillis(process.pid) - before) * 1_000) / count };
   },
   memory() {
     globalThis.gc?.();

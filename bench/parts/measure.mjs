@@ -27,13 +27,31 @@ export function summary(values, digits = 0) {
   return { median: middle, low, high, text: `${middle.toFixed(digits)} (${low.toFixed(digits)}-${high.toFixed(digits)})` };
 }
 
-/** CPU of a process with all its threads, seconds, at a resolution of 10 ms. */
-export function cpuSeconds(pid) {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    .replace(/^.*\) /, '')
-    .split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / TICKS;
+/** An agent and the readers that it started; any other program alone. */
+export function withReaders(pid) {
+  const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean),
+  );
+  const isReader = (child) => {
+    try {
+      return readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('/reader.js');
+    } catch {
+      return false;
+    }
+  };
+  return [pid, ...children.filter(isReader).map(Number)];
 }
+
+const sumOf = (pid, of) => withReaders(pid).reduce((sum, one) => sum + of(one), 0);
+
+/** CPU of an agent with all its threads and readers, seconds, at a resolution of 10 ms. */
+export const cpuSeconds = (pid) =>
+  sumOf(pid, (one) => {
+    const fields = readFileSync(`/proc/${one}/stat`, 'utf8')
+      .replace(/^.*\) /, '')
+      .split(' ');
+    return (Number(fields[11]) + Number(fields[12])) / TICKS;
+  });
 
 /** The same as the scheduler counts it for the threads that there are, milliseconds: for what ends within a tick. */
 export function cpuMillis(pid) {
@@ -42,32 +60,32 @@ export function cpuMillis(pid) {
 
 /** CPU of each thread that there is, by its id. That of the main thread is the id of the process. */
 export function threadMillis(pid) {
-  const nanos = (thread) => Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]);
-  return new Map(readdirSync(`/proc/${pid}/task`).map((thread) => [thread, nanos(thread) / 1e6]));
+  const nanos = (one, thread) => Number(readFileSync(`/proc/${one}/task/${thread}/schedstat`, 'utf8').split(' ')[0]);
+  return new Map(withReaders(pid).flatMap((one) => readdirSync(`/proc/${one}/task`).map((thread) => [thread, nanos(one, thread) / 1e6])));
 }
 
-export function rssMiB(pid) {
-  return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
-}
+const statusMiB = (pid, name) =>
+  Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
 
-export function openDescriptors(pid) {
-  return readdirSync(`/proc/${pid}/fd`).length;
-}
+/** Of the readers without pages of files, which all processes of one program share. */
+export const rssMiB = (pid) => statusMiB(pid, 'VmRSS') + sumOf(pid, (one) => (one === pid ? 0 : statusMiB(one, 'RssAnon')));
+
+export const openDescriptors = (pid) => sumOf(pid, (one) => readdirSync(`/proc/${one}/fd`).length);
 
 /** What the open descriptors lead to. One that is closed meanwhile is left out. */
 export function openFiles(pid) {
-  return readdirSync(`/proc/${pid}/fd`).flatMap((name) => {
-    try {
-      return [readlinkSync(`/proc/${pid}/fd/${name}`)];
-    } catch {
-      return [];
-    }
-  });
+  return withReaders(pid).flatMap((one) =>
+    readdirSync(`/proc/${one}/fd`).flatMap((name) => {
+      try {
+        return [readlinkSync(`/proc/${one}/fd/${name}`)];
+      } catch {
+        return [];
+      }
+    }),
+  );
 }
 
-export function threadsOf(pid) {
-  return readdirSync(`/proc/${pid}/task`).length;
-}
+export const threadsOf = (pid) => sumOf(pid, (one) => readdirSync(`/proc/${one}/task`).length);
 
 export function machine() {
   const { model } = cpus()[0];

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { LONGEST_TIMER_MS } from '../host/clock.ts';
 import { SEARCH_PATH } from '../host/process/command.ts';
@@ -51,8 +52,14 @@ function ensureDirectory(): void {
   }
 }
 
-/** `process.exit` first joins all threads, and one that reads a file of a file system that hangs never ends. Then only a signal ends the process. */
+/** Ends the process that started it when that is still there after two seconds. */
+const END_PARENT = 'setTimeout((pid) => process.ppid === pid && process.kill(pid, "SIGKILL"), 2_000, Number(process.argv[1]))';
+
+/**
+ * `process.exit` first joins all threads, and one that reads a file of a file system that hangs never ends. Only a signal of another process ends
+ * this one then.
+ */
 function leave(status: number, isStuck: boolean): never {
-  if (isStuck) process.kill(process.pid, 'SIGKILL');
+  if (isStuck) spawn(process.execPath, ['-e', END_PARENT, String(process.pid)], { detached: true, stdio: 'ignore' });
   return process.exit(status);
 }

@@ -8,6 +8,7 @@ import { TreeWriter } from '../../src/sim/tree-writer.ts';
 import { hardwareOf } from '../support/hardware.ts';
 import { removeAsKernel } from '../support/kernel-files.ts';
 import { PROGRAM } from '../support/program.ts';
+import { readersOf } from '../support/readers-of.ts';
 import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
 
 let root: string;
@@ -165,9 +166,7 @@ describe('the bundled program, in a place where nothing is installed', () => {
         seriesValue(text, 'device_received_bytes_total', { device: 'mlx5_1' }) !== undefined,
     );
     expect(seriesValue(page, 'device_received_bytes_total', { device: 'mlx5_0' })).toBeUndefined();
-    const readers = childrenOf(agent.child.pid as number).filter((pid) =>
-      readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('reader.js'),
-    );
+    const readers = readersOf(agent.child.pid as number);
     expect(readers).toHaveLength(1);
     expect(await agent.stop()).toBe(0);
     // In a container without an init process, an ended one stays as a zombie, which has no command line.

@@ -7,6 +7,7 @@ import { family as nvidia } from '../../src/probes/nvidia/index.ts';
 import { scriptedLibrary } from '../probes/nvidia/scripted-machine.ts';
 import { hopper } from '../probes/nvidia/scripted-script.ts';
 import { PROGRAM } from '../support/program.ts';
+import { readersOf } from '../support/readers-of.ts';
 import { repetitions } from '../support/repetitions.ts';
 import { type ServedAgent, seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
@@ -47,14 +48,11 @@ afterEach(() => node.stop());
 /** What the agent and its readers have open or mapped of the driver. */
 function usedOf({ child }: ServedAgent): readonly string[] {
   const agent = child.pid as number;
-  const readers = readdirSync(`/proc/${agent}/task`).flatMap((thread) =>
-    readFileSync(`/proc/${agent}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean),
-  );
-  return [...new Set([String(agent), ...readers].flatMap(usedBy))].sort();
+  return [...new Set([agent, ...readersOf(agent)].flatMap(usedBy))].sort();
 }
 
 /** Nothing when the process has ended meanwhile. */
-function usedBy(pid: string): readonly string[] {
+function usedBy(pid: number): readonly string[] {
   try {
     const links = readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
       try {

@@ -19,6 +19,7 @@ import { TreeWriter } from '../../src/sim/tree-writer.ts';
 import { hardwareOf } from '../support/hardware.ts';
 import { removeAsKernel } from '../support/kernel-files.ts';
 import { PROGRAM } from '../support/program.ts';
+import { readersOf } from '../support/readers-of.ts';
 import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
 import { unless } from '../support/skipped.ts';
 
@@ -73,8 +74,13 @@ async function nextPage(running: ServedAgent): Promise<string> {
   return running.until('two more refreshes', (page) => runs(page) >= before + 2);
 }
 
-const openBelow = (pid: number | undefined, directory: string): number =>
-  readdirSync(`/proc/${pid}/fd`).filter((fd) => linkOf(`/proc/${pid}/fd/${fd}`).startsWith(directory)).length;
+/** The reader of all families that only read files. */
+const readerOf = ({ child }: ServedAgent): number => readersOf(child.pid as number)[0] as number;
+
+function openBelow(running: ServedAgent, directory: string): number {
+  const reader = readerOf(running);
+  return readdirSync(`/proc/${reader}/fd`).filter((fd) => linkOf(`/proc/${reader}/fd/${fd}`).startsWith(directory)).length;
+}
 
 const hasPrlimit = existsSync('/usr/bin/prlimit');
 const noLimits = unless(hasPrlimit, 'no prlimit');
@@ -109,7 +115,7 @@ function linkOf(path: string): string {
 describe('files that are kept open', () => {
   it('follow counters that move', async () => {
     const running = await settled();
-    expect(openBelow(running.child.pid, root), 'the shortcut is taken').toBeGreaterThan(HCAS * 50);
+    expect(openBelow(running, root), 'the shortcut is taken').toBeGreaterThan(HCAS * 50);
     for (const words of [7, 2 ** 52, 3]) {
       writeFileSync(counter('mlx5_1', 'port_rcv_data'), `${words}\n`);
       expect(received(await nextPage(running), 'mlx5_1')).toBe(words * 4);
@@ -118,13 +124,13 @@ describe('files that are kept open', () => {
 
   it('are let go with a device that is removed', async () => {
     const running = await settled();
-    const before = openBelow(running.child.pid, root);
+    const before = openBelow(running, root);
     unlinkSync(join(root, 'sys/class/infiniband/mlx5_1'));
     const page = await nextPage(running);
     expect(received(page, 'mlx5_1')).toBeUndefined();
     expect(seriesValue(page, 'device_present', { device: 'mlx5_1' })).toBe(0);
     expect(received(page, 'mlx5_2')).toBe(onDisk('mlx5_2'));
-    expect(openBelow(running.child.pid, root)).toBe((before / HCAS) * (HCAS - 1));
+    expect(openBelow(running, root)).toBe((before / HCAS) * (HCAS - 1));
   });
 
   it('are those of the tree that is there, not of one that was replaced', async () => {
@@ -136,7 +142,7 @@ describe('files that are kept open', () => {
     rmSync(other, { recursive: true });
     const page = await nextPage(running);
     for (let n = 0; n < HCAS; n += 1) expect(received(page, `mlx5_${n}`)).toBe(onDisk(`mlx5_${n}`));
-    expect(openBelow(running.child.pid, join(root, 'sys-old'))).toBe(0);
+    expect(openBelow(running, join(root, 'sys-old'))).toBe(0);
   });
 
   it('are no counters any more once a directory takes their name', async () => {
@@ -152,11 +158,11 @@ describe('files that are kept open', () => {
     expect(received(await nextPage(running), 'mlx5_0')).toBe(44);
   });
 
-  it('are none in a process with 128 descriptors, which reads the same', async () => {
+  it('are none in a reader with 128 descriptors, which reads the same', async () => {
     // Half of what the remedy asks for. The bundle, as it is shipped, takes some seventy to load its parts at once; some hundred modules take more.
     const running = await settled(PROGRAM, ['sh', '-c', 'ulimit -n 128 && exec "$@"', 'sh']);
     // A file that a read has open now is not kept.
-    await expect.poll(() => openBelow(running.child.pid, root)).toBe(0);
+    await expect.poll(() => openBelow(running, root)).toBe(0);
     writeFileSync(counter('mlx5_2', 'port_rcv_data'), '5\n');
     const page = await nextPage(running);
     expect(received(page, 'mlx5_2')).toBe(20);
@@ -166,7 +172,7 @@ describe('files that are kept open', () => {
 
   it.skipIf(!hasPrlimit)(`give way when descriptors run out, and what is found meanwhile is found anew afterwards${noLimits}`, async () => {
     const running = await settled();
-    const pid = running.child.pid as number;
+    const pid = readerOf(running);
     const seen = (code: string, page: string): number => seriesValue(page, 'device_agent_problems', { family: 'infiniband', code }) ?? 0;
     limitDescriptors(pid, ownDescriptors(pid));
     renameSync(join(root, 'sys/class/infiniband/mlx5_3'), join(root, 'sys/class/infiniband/mlx5_9'));
@@ -180,7 +186,7 @@ describe('files that are kept open', () => {
 
   it('are fewer, and all counters as right, where there is no room for all', async () => {
     const running = await settled(PROGRAM, ['sh', '-c', 'ulimit -n 600 && exec "$@"', 'sh']);
-    const kept = openBelow(running.child.pid, root);
+    const kept = openBelow(running, root);
     expect(kept).toBeGreaterThan(100);
     expect(kept).toBeLessThan(400);
     const page = await nextPage(running);

@@ -3,6 +3,7 @@ import { chmodSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSy
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { PROGRAM } from '../support/program.ts';
+import { readersOf } from '../support/readers-of.ts';
 import type { Agent, ToldDevice } from './agent.ts';
 import { type Ground, pause, startAgent } from './ground.ts';
 import { held, type Line, notOffered } from './report.ts';
@@ -141,8 +142,12 @@ function resetLine({ smi }: Ground, section: string, gpu: string): Line {
   }
 }
 
-/** Files of the driver that a process has open or mapped, its library among them. */
-function driverFilesOf(pid: number): readonly string[] {
+/** Files of the driver that an agent and its readers have open or mapped, its library among them. */
+function driverFilesOf(agent: number): readonly string[] {
+  return [...new Set([agent, ...readersOf(agent)].flatMap(filesOf))];
+}
+
+function filesOf(pid: number): readonly string[] {
   const isOfDriver = (path: string): boolean => /^\/dev\/nvidia|libnvidia-ml\.so/.test(path);
   const open = readdirSync(`/proc/${pid}/fd`).flatMap((name) => {
     try {
@@ -154,7 +159,7 @@ function driverFilesOf(pid: number): readonly string[] {
   const mapped = readFileSync(`/proc/${pid}/maps`, 'utf8')
     .split('\n')
     .map((line) => line.split(/\s+/)[5] ?? '');
-  return [...new Set([...open, ...mapped].filter((path) => isOfDriver(path) || isOfDriver(`/${path.split('/').at(-1)}`)))];
+  return [...open, ...mapped].filter((path) => isOfDriver(path) || isOfDriver(`/${path.split('/').at(-1)}`));
 }
 
 const REFRESHES_MS = 10_000;
