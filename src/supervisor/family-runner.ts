@@ -83,6 +83,7 @@ export class FamilyRunner {
   readonly #hung: HungPlaces;
   /** It has a reader of its own even when nothing hangs. */
   #isApart: boolean;
+  #isTrying = false;
   /** The probe has other options than it should, or is in an unknown state. */
   #isOutdated = false;
   #refresh: { readonly done: Promise<void>; readonly isOfSome: boolean } | undefined;
@@ -222,22 +223,23 @@ export class FamilyRunner {
 
   /** Runs until a run completes or fails. A run whose step hangs is repeated without the place of that step. */
   async #read(ids: ReadonlySet<string> | undefined): Promise<void> {
-    // A place in which a step hung is tried again after the other devices were read.
-    const tried = this.#latest === undefined || this.#fault !== undefined ? undefined : this.#hung.due(this.#sleeping);
     let isNews: boolean | undefined;
-    for (let trial = tried; isNews === undefined; trial = undefined) isNews = this.#took(await this.#run(ids, trial), trial);
+    while (isNews === undefined) {
+      const job = { ...this.#job(), ids, isFresh: this.#isOutdated };
+      this.#isOutdated = false;
+      isNews = this.#took(await this.#readers.run(job));
+    }
     this.#refresh = undefined;
-    if (!this.#isClosed) this.#events.changed(isNews);
+    if (this.#isClosed) return;
+    this.#events.changed(isNews);
+    // A place that is left out is tried again after the other devices were read.
+    if (this.#fault === undefined) void this.#tryAgain();
   }
 
-  #run(ids: ReadonlySet<string> | undefined, trial: string | undefined): Promise<Outcome> {
+  #job(): Omit<Job, 'ids' | 'isFresh'> {
     const { family, timeoutMs } = this.#settings;
-    const closed = this.#hung.places.filter((place) => place !== trial);
-    const isFresh = this.#isOutdated || (trial !== undefined && this.#hung.isOfLibrary(trial));
-    this.#isOutdated = false;
-    const job: Job = {
-      ...{ family, timeoutMs, ids, closed, isFresh, release: this.#release },
-      isApart: this.#mustBeApart,
+    return {
+      ...{ family, timeoutMs, closed: this.#hung.places, release: this.#release, isApart: this.#mustBeApart },
       start: () => {
         const { declared, options, roots } = this.#settings;
         return { declared, options, roots, known: this.#known(), counted: this.#counted?.() };
@@ -245,51 +247,70 @@ export class FamilyRunner {
       wake: () => this.#events.wake(),
       erred: (message) => this.#reportCrash(message),
     };
-    return this.#readers.run(job);
+  }
+
+  /** Tries the places that are due, one after the other, beside the reads of the other devices. */
+  async #tryAgain(): Promise<void> {
+    const place = this.#isTrying || this.#readers.isAtLimit(this.family) ? undefined : this.#hung.due(this.#sleeping);
+    if (place === undefined) return;
+    this.#isTrying = true;
+    const isOfLibrary = this.#hung.isOfLibrary(place);
+    const closed = this.#hung.places.filter((other) => other !== place);
+    const outcome = await this.#readers.run({
+      ...this.#job(),
+      ids: undefined,
+      closed,
+      isTrial: true,
+      isFresh: true,
+      wake() {},
+      erred() {},
+    });
+    this.#isTrying = false;
+    if (outcome.end !== 'collected') {
+      this.#hung.postpone(place);
+      return;
+    }
+    this.#hung.delete(place);
+    // A probe decides at its start with which devices of a library it works.
+    this.#isOutdated ||= isOfLibrary;
+    this.#events.wake();
+    void this.#tryAgain();
   }
 
   /** What a run gave. Undefined when it must be repeated, else whether there is news. */
-  #took(outcome: Outcome, trial: string | undefined): boolean | undefined {
+  #took(outcome: Outcome): boolean | undefined {
     switch (outcome.end) {
       case 'collected':
-        if (trial !== undefined) this.#answered(trial);
         return this.#collected(outcome);
       case 'partial':
         return this.#readAgain(outcome.startedMs, outcome.again);
       case 'failed':
         return this.#crashed(outcome.message);
       case 'hung':
-        return this.#abandoned(outcome, trial);
+        return this.#abandoned(outcome);
       case 'died':
-        return this.#died(outcome, trial);
+        return this.#died(outcome);
       case 'closed':
         return false;
     }
   }
 
-  /** What hung at a place does so no more. The next one is tried soon. */
-  #answered(place: string): void {
-    this.#hung.delete(place);
-    if (!this.#hung.isEmpty) this.#events.wake();
-  }
-
-  #abandoned({ step, isOverdue }: OutcomeOf<'hung'>, trial: string | undefined): true | undefined {
+  #abandoned({ step, isOverdue }: OutcomeOf<'hung'>): true | undefined {
     this.#tally.abandoned();
     if (step?.kind === 'call' && !this.#mustBeApart) {
       // A call that is slow, and does not hang, delays only its own family from now on.
       this.#isApart = true;
       return undefined;
     }
-    const isLeftOut = step !== undefined && this.#leaveOut(step, trial);
+    const isLeftOut = step !== undefined && this.#leaveOut(step);
     if (isLeftOut && !isOverdue && !this.#readers.isAtLimit(this.family)) return undefined;
     // The reader was ended, and the problem lasts until a run completes.
     return this.#failed(hungAt(step));
   }
 
   /** False when the place was left out before, so that a further run would not differ. */
-  #leaveOut(step: Step, trial: string | undefined, problem?: Problem): boolean {
-    const place = deviceDirectory(step.path);
-    const isNew = place === trial || !this.#hung.has(place);
+  #leaveOut(step: Step, problem?: Problem): boolean {
+    const isNew = !this.#hung.has(deviceDirectory(step.path));
     this.#hung.add(step, problem);
     return isNew;
   }
@@ -303,14 +324,14 @@ export class FamilyRunner {
   }
 
   /** A call that ends the reader is left out like one that hangs. */
-  #died({ step, by: { how, isFromOutside, refused } }: OutcomeOf<'died'>, trial: string | undefined): true | undefined {
+  #died({ step, by: { how, isFromOutside, refused } }: OutcomeOf<'died'>): true | undefined {
     if (refused !== undefined) {
       const code = SHORTAGE.test(refused) ? 'descriptors-exhausted' : 'reader-refused';
       return this.#failed({ code, message: `a reader cannot be started: ${how}` });
     }
     const problem = { code: 'reader-ended', message: `the reader ended${step === undefined ? '' : ` in ${step.path}`}: ${how}` };
     this.#reportCrash(problem.message);
-    if (step?.kind === 'call' && !isFromOutside && this.#leaveOut(step, trial, problem)) return undefined;
+    if (step?.kind === 'call' && !isFromOutside && this.#leaveOut(step, problem)) return undefined;
     return this.#failed(problem);
   }
 

@@ -52,6 +52,12 @@ export class HungPlaces {
     return [...this.#all.values()].map(({ problem }) => problem);
   }
 
+  /** A place that did not answer, or not in time, waits longer from now on. */
+  postpone(place: string): void {
+    const hung = this.#all.get(place);
+    if (hung !== undefined) this.add(hung.step, hung.problem);
+  }
+
   add(step: Step, problem = hungAt(step)): void {
     const place = deviceDirectory(step.path);
     const waitMs = Math.min(RETRY.mostMs, 2 * (this.#all.get(place)?.waitMs ?? RETRY.firstMs / 2));

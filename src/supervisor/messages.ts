@@ -75,6 +75,8 @@ export interface Reader {
   readonly words: number;
   /** The step that it said last and has not left. */
   step(): Step | undefined;
+  /** Whether it waits in the kernel, and not for a processor. */
+  isAsleep(): boolean;
   /** Calls back when all that it has said so far was heard. */
   hear(then: () => void): void;
   send(message: ToReader): void;

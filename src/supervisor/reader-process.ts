@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { Step } from '../host/fs/step-guard.ts';
@@ -78,6 +79,14 @@ class ReaderProcess implements Reader {
 
   step(): Step | undefined {
     return this.#frames.step;
+  }
+
+  isAsleep(): boolean {
+    try {
+      return /^\d+ \(.*\) [SD] /.test(readFileSync(`/proc/${this.pid}/stat`, 'utf8'));
+    } catch {
+      return false;
+    }
   }
 
   hear(then: () => void): void {

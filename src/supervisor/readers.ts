@@ -6,8 +6,11 @@ import type { Collect, FromReader, ProbeStart, Reader, ReaderEnd, StartReader } 
 import { CollectionReceiver, type ReadAgain } from './posted-collection.ts';
 import { startReader } from './reader-process.ts';
 
-/** Limit of one read of a file. Reading all files of a machine takes a hundredth of it. */
-const READ_MS = 1_000;
+/**
+ * Limit of one read of a file, and the limit while another place of the family is left out: then many may hang, and the other devices wait for each.
+ * Reading all files of a machine takes a hundredth of the first. A reader that only waits for a processor has the first one.
+ */
+const READ_MS = { usual: 1_000, further: 250 };
 /**
  * Limit of one call while other families wait for the reader, or while another place of the family is left out. Otherwise a call may take the whole
  * deadline of the run.
@@ -30,6 +33,8 @@ const SHARED = '';
 export interface Job extends Pick<Collect, 'family' | 'ids' | 'closed' | 'release'> {
   /** The family has a reader of its own, because its steps may be slow, hang, or end the reader. */
   readonly isApart: boolean;
+  /** A place that was left out is tried, in another reader beside that of the family. */
+  readonly isTrial?: boolean;
   /** The probe must be made anew. */
   readonly isFresh: boolean;
   readonly timeoutMs: number;
@@ -120,9 +125,11 @@ export class Readers {
 
   /** Collects once, after the other families of the same reader. */
   run(job: Job): Promise<Outcome> {
-    this.#jobs.set(job.family, job);
-    const name = job.isApart ? job.family : SHARED;
-    for (const lane of this.#lanes.values()) if (lane.name !== name) this.#leave(lane, job.family);
+    const name = job.isTrial === true ? `${job.family} again` : job.isApart ? job.family : SHARED;
+    if (job.isTrial !== true) {
+      this.#jobs.set(job.family, job);
+      for (const other of [SHARED, job.family]) if (other !== name) this.#leave(this.#lanes.get(other), job.family);
+    }
     const lane: Lane = this.#lanes.get(name) ?? { name, hosted: new Map(), queue: [] };
     this.#lanes.set(name, lane);
     return new Promise((resolve) => {
@@ -157,8 +164,8 @@ export class Readers {
     for (const reader of this.#leaving) reader.kill();
   }
 
-  #leave(lane: Lane, family: string): void {
-    if (!lane.hosted.delete(family)) return;
+  #leave(lane: Lane | undefined, family: string): void {
+    if (lane?.hosted.delete(family) !== true) return;
     const { reader } = lane;
     if (reader === undefined) return;
     if (lane.hosted.size > 0) reader.send({ family });
@@ -220,7 +227,7 @@ export class Readers {
       }
       const [words, step] = [reader.words, reader.step()];
       const seen = step === undefined ? undefined : words === before?.words ? before : { words, sinceMs: nowMs };
-      const isStalled = step !== undefined && seen !== undefined && nowMs - seen.sinceMs >= stallMs(step, run.job);
+      const isStalled = step !== undefined && seen !== undefined && nowMs - seen.sinceMs >= stallMs(step, run.job, reader);
       if (run.wordsBefore !== undefined && words > run.wordsBefore) {
         run.wordsBefore = undefined;
         run.timedFromMs = nowMs;
@@ -283,12 +290,14 @@ export class Readers {
     const run = lane.run as Run;
     run.cancelCheck();
     lane.run = undefined;
+    if (run.job.isTrial === true) this.#leave(lane, run.job.family);
     run.settle({ ...result, startedMs: run.startedMs } as Outcome);
     this.#next(lane);
   }
 }
 
-function stallMs({ kind }: Step, { timeoutMs, closed, isApart }: Job): number {
-  if (kind === 'file') return Math.min(READ_MS, timeoutMs);
-  return isApart && closed.length === 0 ? timeoutMs : Math.min(CALL_MS, timeoutMs);
+function stallMs({ kind }: Step, { timeoutMs, closed, isApart, isTrial }: Job, reader: Reader): number {
+  const isFurther = closed.length > 0 && isTrial !== true;
+  if (kind === 'file') return Math.min(isFurther && reader.isAsleep() ? READ_MS.further : READ_MS.usual, timeoutMs);
+  return isApart && !isFurther ? timeoutMs : Math.min(CALL_MS, timeoutMs);
 }

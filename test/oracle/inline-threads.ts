@@ -108,6 +108,10 @@ class InlineReader implements Reader {
     return this.#step;
   }
 
+  isAsleep(): boolean {
+    return true;
+  }
+
   hear(then: () => void): void {
     then();
   }

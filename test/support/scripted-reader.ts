@@ -26,6 +26,7 @@ export function scriptedReaders(
       },
       words: 1,
       step: () => undefined,
+      isAsleep: () => false,
       hear: (then) => then(),
       end,
       kill: end,
