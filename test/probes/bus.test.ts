@@ -28,6 +28,14 @@ class Driven {
     this.node.tree.take(`unbound ${address}`);
   }
 
+  /** The driver prints a line about a function, which leaves the bus before the next read. */
+  leave(address: string, line: string): void {
+    this.node.log(`${line}\n${deviceOf(line)}`.trimEnd());
+    this.unbind(address);
+    this.node.tree.remove(`gone ${address}`, `sys/bus/pci/devices/${address}`);
+    this.node.tree.hide(`gone ${address}`, directoryOf(this.machine, address), { kind: 'absent' });
+  }
+
   /** Another driver gets a function, or none. */
   bindTo(address: string, driver: string | undefined): void {
     const link = join(this.node.tree.root, directoryOf(this.machine, address), 'driver');
@@ -187,6 +195,18 @@ describe.each(FAMILIES)('%s', (name) => {
     driven.rebind(address);
     await driven.node.pass(minutes(2));
     expect(driven.both).toEqual(['healthy', 'healthy']);
+  });
+
+  it('that leaves the bus in the read that tells why is missing, with its cause', async () => {
+    const driven = await start(name);
+    const [address] = driven.machine.addresses;
+    driven.leave(address, `${driven.machine.driver} ${address}: probe with driver ${driven.machine.driver} failed with error -22`);
+    await driven.node.pass(seconds(90));
+    expect(driven.of(address)).toMatch(/^unhealthy; /);
+    expect(driven.of(address)).toContain(FAILED);
+    expect(driven.of(address)).toContain('DeviceMissing');
+    await driven.node.restart();
+    expect(driven.of(address)).toContain(FAILED);
   });
 
   it('in a container without log and nodes is never called better than with them', async () => {
