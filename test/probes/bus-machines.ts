@@ -82,7 +82,7 @@ export const MACHINES: Readonly<Record<string, (family: DeviceFamily) => BusMach
       files: { [`ve/ve${index}/ve_state`]: '1\n', [`ve/ve${index}/num_of_core`]: '8\n', [`dev/ve${index}`]: '' },
     })),
   neuron: () => {
-    const machine = machineOf({ vendor: '0x1d0f', device: '0x7364', class: '0x088000', driver: 'neuron' }, () => ({}));
+    const machine = machineOf({ vendor: '0x1d0f', device: '0x7364', class: '0x088000', driver: 'neuron-driver' }, () => ({}));
     const devices = Object.fromEntries(
       [0, 1].map((index) => [`sys/devices/virtual/neuron_device/neuron${index}/stats/hardware/mem_ecc_uncorrected`, '0\n']),
     );

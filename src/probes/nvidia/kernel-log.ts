@@ -1,7 +1,6 @@
 import type { Host } from '../../host/host.ts';
 import { type CgroupOwner, parseCgroup } from '../../host/process/cgroup.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
-import type { Device } from '../../model/device.ts';
 import type { Fault } from '../../model/fault.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Release } from '../../model/release.ts';
