@@ -6,7 +6,7 @@ import type { DeviceFiles } from '../kit/device-files.ts';
 import { parseInteger } from '../kit/hwmon.ts';
 import { parseCount } from '../kit/text.ts';
 import { addMemoryBanks, addUserFunction, type UserRead } from './alveo-user.ts';
-import { addDriver, addPcie, addUpdates, pciIdentity, ReportBuilder, readPciFacts } from './board.ts';
+import { addPcie, addUpdates, pciIdentity, ReportBuilder, readPciFacts } from './board.ts';
 import { addInfo } from './manager.ts';
 import { metrics } from './metrics.ts';
 import { parseFlag } from './registers.ts';
@@ -131,8 +131,7 @@ function readBoard(survey: Survey, { user, management }: Functions): DeviceRepor
   const isReadable = addPcie(builder, survey, pci.pciAddress) === 'readable';
   if (user !== undefined) builder.find('FunctionLost', false, `the user function ${user} is there`);
   // Without its flag file it has left the bus, or it has lost its driver.
-  else if (id !== management && sys.exists(`bus/pci/devices/${id}`)) addDriver(builder, readPciFacts(sys, id).driver);
-  else if (id !== management) builder.find('FunctionLost', true, `the user function ${id} is gone`);
+  else if (id !== management && !sys.exists(`bus/pci/devices/${id}`)) builder.find('FunctionLost', true, `the user function ${id} is gone`);
   const filesAt = (one: string): DeviceFiles => filesOf(survey, `bus/pci/devices/${one}`, id);
   const read: UserRead = isReadable && user !== undefined ? addUserFunction(builder, survey, id, filesAt(user)) : { pids: [] };
   /** Number of `/dev/xclmgmt<n>`. */

@@ -1,4 +1,3 @@
-import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
 import { doesPciFunctionAnswer, isAsleepState } from '../../host/pci/pcie.ts';
 import type { DeviceProcess, DeviceReport } from '../../model/collection.ts';
@@ -77,8 +76,6 @@ export type PciPresence = 'readable' | 'asleep' | 'gone';
 export function addPcie(builder: ReportBuilder, survey: Survey, address: string): PciPresence {
   const { sys } = survey.host;
   const answers = doesPciFunctionAnswer(sys, address);
-  const driver = sys.link(`bus/pci/devices/${address}/driver`);
-  if (driver !== undefined) addDriver(builder, basename(driver));
   if (answers === false) {
     builder.findings.push(...pcieErrorFindings({ link: { isAsleep: false }, aer: { errors: [], totals: {} }, answers }));
     return 'gone';
@@ -91,11 +88,6 @@ export function addPcie(builder: ReportBuilder, survey: Survey, address: string)
   builder.readings.push(...pcieReadings(sample));
   builder.findings.push(...pcieFindings(sample));
   return isAsleep ? 'asleep' : 'readable';
-}
-
-/** Adds the finding whether a driver is bound. A board that is bound to another driver on purpose, such as vfio-pci, has no fault. */
-export function addDriver(builder: ReportBuilder, driver: string | undefined): void {
-  builder.find('DriverUnbound', driver === undefined, driver === undefined ? 'no driver is bound' : `bound to ${driver}`);
 }
 
 /** Source: Linux Documentation/ABI/testing/sysfs-class-firmware. */
@@ -146,18 +138,22 @@ export const BOARDS: readonly BoardModel[] = [
   { vendor: '0x1c2c', device: '0x1001', model: 'Silicom FPGA SmartNIC N5011' },
 ];
 
+export const DRIVERS: readonly string[] = ['xocl', 'xclmgmt', 'ami', 'dfl-pci'];
+
 /** An FPGA manager has boards of other drivers. */
-export const bus: readonly BusHardware[] = [
+const hardware: readonly BusHardware[] = [
   { what: 'AMD (Xilinx) accelerator', vendor: '0x10ee', maker: 'AMD', classes: ['12'], kind: 'fpga' },
   {
     what: 'Intel FPGA card',
     vendor: '0x8086',
     maker: 'Intel',
     classes: ['12'],
-    devices: ['0x09c4', '0x0b2b', '0x0b30', '0xbcce'],
+    devices: ['0x09c4', '0x0b2b', '0x0b30', '0xbcbd', '0xbcc0', '0xbcce'],
     kind: 'fpga',
   },
+  { what: 'Silicom FPGA card', vendor: '0x1c2c', maker: 'Silicom', devices: ['0x1000', '0x1001'], kind: 'fpga' },
 ];
+export const bus = hardware.map((one): BusHardware => ({ ...one, drivers: DRIVERS, hasOtherDrivers: true }));
 
 /** Source: PCI ID repository; makers and resellers of Alveo boards from the list in AMD's device plugin. */
 const VENDORS: Readonly<Record<string, string>> = {

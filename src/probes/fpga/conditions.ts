@@ -21,15 +21,6 @@ export const conditions = {
     source: `${PCI}: functions of one device`,
     recoveryMs: seconds(30),
   },
-  DriverUnbound: {
-    type: 'DriverUnbound',
-    class: 'latched',
-    severity: 'fatal',
-    reasons: ['NoDriver', 'Bound'],
-    meaning: 'No driver is bound to a known FPGA board, so it cannot be used. Boards that are bound to vfio-pci on purpose do not count.',
-    remedy: 'reload-driver',
-    source: `${PCI}: driver; ids from drivers/fpga/dfl-pci.c`,
-  },
   IdentityLost: {
     type: 'IdentityLost',
     class: 'latched',
@@ -271,7 +262,7 @@ export type ConditionName = keyof typeof conditions;
 /** Conditions of this family and of all PCIe devices. */
 export const allConditions: readonly ConditionSpec[] = [
   ...Object.values(conditions),
-  ...busConditions.filter(({ type }) => type !== conditions.DriverUnbound.type),
+  ...busConditions,
   pcieLinkCondition,
   ...pcieErrorConditions,
 ];

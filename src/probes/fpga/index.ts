@@ -14,7 +14,7 @@ import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { startFailed, startRows } from '../kit/pcie/bus-conditions.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { sensorProblems } from '../kit/temperature.ts';
-import { BOARDS, bus } from './board.ts';
+import { BOARDS, bus, DRIVERS } from './board.ts';
 import { allConditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
 import { createFpgaProbe } from './probe.ts';
@@ -132,7 +132,7 @@ const xrt = (text: string): RegExp => new RegExp(`^(?:\\S{1,64} [0-9a-f]{1,16} )
 
 /** Lines of XRT, of DFL, and of the FPGA managers of the kernel. */
 const logRows: readonly LogRow[] = [
-  ...startRows(['xocl', 'xclmgmt', 'ami', 'dfl-pci']),
+  ...startRows(DRIVERS),
   {
     name: 'firewall-tripped',
     drivers: xrtDrivers,

@@ -8,18 +8,7 @@ import type { LogRow } from '../kit/log-row.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { Bus } from '../kit/pcie/bus.ts';
 import { readAlveoBoards } from './alveo.ts';
-import {
-  addDriver,
-  addPcie,
-  bus,
-  type DflFunction,
-  groupByBoard,
-  isFpgaBoard,
-  pciIdentity,
-  ReportBuilder,
-  readPciFacts,
-  type Unit,
-} from './board.ts';
+import { addPcie, bus, type DflFunction, groupByBoard, isFpgaBoard, pciIdentity, ReportBuilder, readPciFacts, type Unit } from './board.ts';
 import { type CardRead, readDflCard, readDflPort } from './dfl.ts';
 import { readManagedBoards } from './manager.ts';
 import { type FpgaOptions, makeSurvey, ProbeMemory, placedIn, REGIONS, type Survey } from './survey.ts';
@@ -90,7 +79,6 @@ function readBareBoard(survey: Survey, address: string): readonly DeviceReport[]
   if (!isFpgaBoard(pci) || (pci.driver === undefined && isOfDesign(survey.host, address))) return [];
   const builder = new ReportBuilder();
   addPcie(builder, survey, address);
-  if (pci.driver === undefined) addDriver(builder, pci.driver);
   return [builder.report({ family: 'fpga', id: address, kind: 'fpga', aliases: [], ...pciIdentity(pci), stack: 'none' })];
 }
 
