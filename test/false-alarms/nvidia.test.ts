@@ -310,3 +310,20 @@ describe('NVSentinel 1748', () => {
     expect(verdictsOf(node)).toEqual(['healthy']);
   });
 });
+
+describe('open-gpu-kernel-modules 1064', () => {
+  it('a heartbeat of the system processor that the driver misses, on a GPU that works', async () => {
+    const { node } = await watchGpus(withoutAction(gpus(2)));
+    await node.pass(minutes(1));
+    for (let minute = 0; minute < 30; minute += 1) {
+      const times = `currentTimeMs ${60_000 * minute} heartbeat 0 heartbeatWithOffsetMs 0 diff ${60_000 * minute} timeout 5200`;
+      node.log(`NVRM: GPU0 _kgspIsHeartbeatTimedOut: Heartbeat timed out, ${times}`, 'NVRM: GPU0 _kgspRpcRecvPoll: GSP RM heartbeat timed out');
+      await node.pass(minutes(1));
+    }
+    expect(verdictsOf(node)).toEqual(['healthy', 'healthy']);
+    // One that stopped does not answer the next request.
+    node.log(xid(0, '119, pid=4711, name=nvidia-smi, Timeout after 45s of waiting for RPC response from GPU0 GSP! Expected function 76.'));
+    await node.pass(minutes(1));
+    expect(verdictsOf(node)).toEqual(['unhealthy Xid/119 fatal', 'healthy']);
+  });
+});
