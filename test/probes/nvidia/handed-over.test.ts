@@ -85,6 +85,19 @@ describe.each(SOURCES)('a GPU that goes to a virtual machine and back, by the %s
   });
 });
 
+describe.each(SOURCES)('a GPU that leaves the bus in the read that tells why, by the %s', (source) => {
+  it('is missing, with its Xid as the cause', async () => {
+    const { node, show } = await boardWith(source, { count: 2 }, { gpus: [0, 1] });
+    node.log(`NVRM: Xid (PCI:${addressOf(1).slice(0, -2)}): 79, pid=4711, name=python3, GPU has fallen off the bus.`);
+    for (const path of [dirname(informationAt(1)), functionAt(1)]) node.tree.hide('gone', path, { kind: 'absent' });
+    show({ gpus: [0] });
+    await node.pass(seconds(90));
+    expect(node.verdicts[AWAY]).toMatch(/^unhealthy /);
+    expect(conditionsOf(node, AWAY)).toEqual(expect.arrayContaining(['DeviceMissing', 'Xid']));
+    expect(conditionsOf(node, HOME)).toEqual([]);
+  });
+});
+
 describe('ids of the plugins for virtual machines', () => {
   const gpu = { family: 'nvidia', kind: 'gpu', aliases: [] };
   const devices = [
