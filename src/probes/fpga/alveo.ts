@@ -8,7 +8,6 @@ import { parseCount } from '../kit/text.ts';
 import { addMemoryBanks, addUserFunction, type UserRead } from './alveo-user.ts';
 import { addPcie, addUpdates, pciIdentity, ReportBuilder, readPciFacts } from './board.ts';
 import { addInfo } from './manager.ts';
-import { metrics } from './metrics.ts';
 import { parseFlag } from './registers.ts';
 import { addSensors, HYSTERESIS, MAIN_KINDS, type NamedSensor, nameSensors, readMonitor } from './sensors.ts';
 import { atMostEvery, filesOf, numbered, type ProbeMemory, type Survey } from './survey.ts';
@@ -38,7 +37,6 @@ function addFirewall(builder: ReportBuilder, files: DeviceFiles): void {
     if (status.isUnknown) builder.find('FirewallTripped', 'unknown', 'the status of the firewall cannot be read');
     if (status.value === undefined) continue;
     const isTripped = Number(status.value) !== 0;
-    builder.add(metrics.firewallTripped, isTripped);
     // A firewall that has not tripped has the level -1, printed as unsigned.
     const level = isTripped ? files.value(`${name}/level`, parseCount) : undefined;
     builder.find('FirewallTripped', isTripped, `firewall status ${status.value}${level === undefined ? '' : ` at level ${level}`}`);

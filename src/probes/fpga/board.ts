@@ -11,7 +11,6 @@ import { type PciFunction, readPciFunction } from '../kit/pcie/function.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../kit/pcie/pcie.ts';
 import { allConditions, type ConditionName, conditions } from './conditions.ts';
-import { metrics } from './metrics.ts';
 import { atMostEvery, byUnits, filesOf, type Placed, type Survey } from './survey.ts';
 
 export type Told<T extends ConditionName> = Pick<StatusFinding, 'instance' | 'severity' | 'remedy'> & {
@@ -99,7 +98,6 @@ export function addUpdates(builder: ReportBuilder, survey: Survey, address: stri
   const states = uploads.flatMap(({ path }) => filesOf(survey, path, address).text('status') ?? []);
   const running = states.find((state) => UPLOAD_STATES.has(state));
   if (states.length === 0) return;
-  builder.add(metrics.updateRunning, running !== undefined);
   builder.find('UpdateRunning', running !== undefined, `firmware upload: ${running ?? 'idle'}`, { instance: 'upload' });
 }
 

@@ -45,12 +45,6 @@ export const metrics = {
     ['state'],
     '/sys/class/fpga_manager/<manager>/state',
   ),
-  bridgeEnabled: gauge(
-    'bridge_enabled',
-    '1 while a bridge between FPGA and host is open, 0 while it is shut, as during programming.',
-    ['bridge'],
-    '/sys/class/fpga_bridge/<bridge>/state',
-  ),
   error: gauge(
     'error',
     '1 for each bit that is set in an error register; no series for the others. Bits stay set until an operator clears them.',
@@ -72,28 +66,6 @@ export const metrics = {
     [],
     `changes of ${PORT}/afu_id and of xclbinuuid`,
   ),
-  updateRunning: gauge('update_running', '1 while a firmware update runs, 0 while none runs.', [], '/sys/class/firmware/<name>/status'),
-  memoryCalibrated: gauge(
-    'memory_calibrated',
-    '1 for each memory interface that is calibrated, 0 for one that failed.',
-    ['bank'],
-    `${FME}/dfl_dev.<n>/inf<bank>_cal_fail and inf<bank>_init_done; mig_calibration of XRT (bank all)`,
-  ),
-  memoryBuffers: gauge(
-    'memory_buffers',
-    'Buffers that programs hold in device memory.',
-    [],
-    `${XRT}: memstat_raw, sum over the memory banks`,
-  ),
   executions: counter('executions_total', 'Kernel executions since the driver was loaded.', [], `${XRT}: kdsstat, total execs`),
-  outstanding: gauge('executions_outstanding', 'Kernel executions that are queued or run.', [], `${XRT}: kdsstat, outstanding execs`),
   clients: gauge('clients', 'Open contexts of programs on the board.', [], `${XRT}: kdsstat, contexts`),
-  firewallTripped: gauge(
-    'firewall_tripped',
-    '1 once the AXI firewall has cut off the accelerator, 0 while it has not.',
-    [],
-    `${PCI} of the management function: firewall.m.<n>/status`,
-    { wiped: true },
-  ),
-  ready: gauge('ready', '1 while the board is ready for work, 0 while it is not.', [], `${XRT}: ready`),
 } as const satisfies Readonly<Record<string, MetricSpec>>;

@@ -167,7 +167,6 @@ export interface Survey {
   readonly problems: Problem[];
   readonly monitors: readonly Placed[];
   readonly managers: readonly Placed[];
-  readonly bridges: readonly Placed[];
   readonly uploads: readonly Placed[];
 }
 
@@ -180,7 +179,6 @@ export function makeSurvey(host: Host, options: FpgaOptions, memory: ProbeMemory
     problems: [],
     monitors: placedIn(sys, 'class/hwmon'),
     managers: placedIn(sys, 'class/fpga_manager'),
-    bridges: placedIn(sys, 'class/fpga_bridge'),
     uploads: placedIn(sys, 'class/firmware'),
   };
 }
