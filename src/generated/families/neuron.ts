@@ -72,7 +72,8 @@ export const declaration: object = {
       ],
       "drivers": [
         "neuron"
-      ]
+      ],
+      "nodes": 1
     }
   ],
   "pcie": true,

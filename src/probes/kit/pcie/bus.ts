@@ -190,8 +190,11 @@ export class Bus {
     if (characterDevices.length < nodes) return this.#lacking(address, undefined);
     const { dev } = this.#host;
     const missing = characterDevices.find((path) => {
-      const [, directory, name = ''] = /^\/dev\/(.+)\/([^/]+)$/.exec(path) ?? [];
-      return directory !== undefined && !dev.exists(`${directory}/${name}`) && dev.list(directory).some((other) => !other.startsWith('.'));
+      const [, directory, name, stem] = /^\/dev\/(?:(.+)\/)?(([a-z_]*)[^/]*)$/.exec(path) ?? [];
+      // A directory is of its subsystem. In /dev itself only the nodes of the same name and another number are.
+      if (name === undefined || (directory === undefined && nodes === 0)) return false;
+      const isLike = (other: string): boolean => (directory === undefined ? other.replace(/\d+$/, '') === stem : !other.startsWith('.'));
+      return !dev.exists(directory === undefined ? name : `${directory}/${name}`) && dev.list(directory ?? '.').some(isLike);
     });
     if (missing !== undefined) return this.#lacking(address, missing);
     return this.#told.has(address) ? [hasNodes] : [];
