@@ -66,6 +66,22 @@ export const declaration: object = {
       ]
     }
   ],
+  "bus": [
+    {
+      "kind": "pf",
+      "vendor": "0x8086",
+      "devices": [
+        "0x0d5c",
+        "0x57c0",
+        "0x57c2"
+      ],
+      "drivers": [
+        "pci-pf-stub",
+        "vfio-pci",
+        "igb_uio"
+      ]
+    }
+  ],
   "pcie": true,
   "inherit": true,
   "resources": [

@@ -72,7 +72,8 @@ export const declaration: object = {
       ],
       "drivers": [
         "neuron-driver"
-      ]
+      ],
+      "nodes": 1
     }
   ],
   "pcie": true,

@@ -99,7 +99,9 @@ function describe(finding: Finding, { status, growth, times, threshold, highest 
   const { type, instance, reason, severity, remedy, causedBy } = finding;
   let { message } = finding;
   if (growth !== undefined && threshold !== undefined) {
-    const figure = `grew by ${Number(growth.toFixed(1))} within ${exactDurationText(threshold.windowMs)}, limit ${threshold.growth}`;
+    // The share of a step that crosses the begin of the window is a whole step where things are counted.
+    const shown = Number.isInteger(finding.count) ? Math.ceil(Number(growth.toFixed(6))) : Number(growth.toFixed(1));
+    const figure = `grew by ${shown} within ${exactDurationText(threshold.windowMs)}, limit ${threshold.growth}`;
     message = `${message} (${figure})`;
   }
   if (times !== undefined && threshold !== undefined)

@@ -1,22 +1,12 @@
-import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { minutes, seconds } from '../../../src/model/duration.ts';
 import { ownsNumbers, resolve } from '../../../src/probes/nvidia/devices.ts';
 import type { WatchedNode } from '../../false-alarms/watched-node.ts';
-import { addressOf, boardWith, functionAt, informationAt, type Shown, type Source, uuidOf } from './unshown-node.ts';
+import { addressOf, bind, boardWith, functionAt, informationAt, type Shown, type Source, uuidOf } from './unshown-node.ts';
 
 const SOURCES: readonly Source[] = ['library', 'command'];
 const [HOME, AWAY] = [uuidOf(0), uuidOf(1)];
-
-/** Binds a function to a driver; undefined: to none. */
-function bind(node: WatchedNode, index: number, driver: string | undefined): void {
-  const link = join(node.tree.root, functionAt(index), 'driver');
-  rmSync(link, { force: true });
-  if (driver === undefined) return;
-  mkdirSync(dirname(link), { recursive: true });
-  symlinkSync(`../../../../bus/pci/drivers/${driver}`, link);
-}
 
 const statesOf = (node: WatchedNode): Readonly<Record<string, string>> =>
   Object.fromEntries(node.snapshot.devices.map(({ device, verdict }) => [device.id, verdict.state]));

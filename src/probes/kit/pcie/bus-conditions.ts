@@ -90,25 +90,28 @@ const failed = (drivers: readonly string[]): Omit<LogRow, 'name' | 'text'> => ({
   drivers,
   means: 'the driver could not start the device: error {error}',
   source: 'Linux drivers/base/dd.c, call_driver_probe',
-  words: { error: { '-12': 'out of memory', '-19': 'no device', '-22': 'invalid', '-62': 'timer expired', '-110': 'timed out' } },
+  words: {
+    error: {
+      ...{ '-2': '-2 (no such file)', '-5': '-5 (input or output)', '-12': '-12 (out of memory)', '-14': '-14 (bad address)' },
+      ...{ '-16': '-16 (busy)', '-19': '-19 (no such device)', '-22': '-22 (invalid argument)', '-62': '-62 (timer expired)' },
+      '-110': '-110 (timed out)',
+    },
+  },
   raises: { condition: startFailed },
 });
 
-/** Lines of the driver core about drivers that could not start. */
-export const startRows = (drivers: readonly string[]): readonly LogRow[] => {
-  if (drivers.length === 0) return [];
-  return [
-    { name: 'start-failed', text: /^probe with driver \S+ failed with error (?<error>-?\d+)/, ...failed(drivers) },
-    {
-      name: 'old-start-failed',
-      ...failed(drivers),
-      text: new RegExp(
-        `^(?:${drivers.join('|')}): probe of (?<device>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\\.[0-7]) failed with error (?<error>-?\\d+)`,
-      ),
-      withoutDevice: { class: 'pci', name: '{device}', fixed: ' failed with error ' },
-    },
-  ];
-};
+/** Lines of the driver core about drivers that could not start. No name: any driver. */
+export const startRows = (drivers: readonly string[]): readonly LogRow[] => [
+  { name: 'start-failed', text: /^probe with driver \S+ failed with error (?<error>-?\d+)/, ...failed(drivers) },
+  {
+    name: 'old-start-failed',
+    ...failed(drivers),
+    text: new RegExp(
+      `^(?:${drivers.join('|') || '\\S{1,64}'}): probe of (?<device>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\\.[0-7]) failed with error (?<error>-?\\d+)`,
+    ),
+    withoutDevice: { class: 'pci', name: '{device}', fixed: ' failed with error ' },
+  },
+];
 
 export const isNotStarted = (address: string): Finding =>
   raise(notStarted, 'NotBound', {

@@ -118,7 +118,7 @@ export class Bus {
     if (read === undefined) return report;
     const { unserved, findings, isDoubtful } = this.#judge(each, standing, bound, log);
     const wasTold = this.#tell(placeOf(device), findings);
-    if (isDoubtful === true) return { device, ...defined({ outOfBand: report.outOfBand }) };
+    if (isDoubtful === true && !read.findings.some(isUnboundFinding)) return { device, ...defined({ outOfBand: report.outOfBand }) };
     const isOffered = standing.is !== 'unbound' || unserved === undefined;
     return { ...report, ...(!isOffered && { device: { ...device, unserved } }), read: withFindings(read, whole(findings, wasTold)) };
   }
@@ -170,8 +170,7 @@ export class Bus {
     if (bound.has(model)) return { unserved: 'not-started', findings: [isNotStarted(address)] };
     if (hardware.isAlwaysWanted === true) return { unserved: 'not-started', findings: [isWithoutDriver(address)] };
     if (log?.holds(address, startFailed) === true) return { unserved: 'not-started', findings: [] };
-    const { drivers, isListedByFault = false } = hardware;
-    const isLoaded = drivers?.some((driver) => this.#host.sys.exists(`bus/pci/drivers/${driver}`)) ?? isListedByFault;
+    const isLoaded = hardware.drivers?.some((driver) => this.#host.sys.exists(`bus/pci/drivers/${driver}`)) ?? true;
     return { unserved: 'not-in-use', findings: [isNotInUse], isDoubtful: isLoaded && log !== undefined && log.reach !== 'whole' };
   }
 
@@ -191,8 +190,11 @@ export class Bus {
     if (characterDevices.length < nodes) return this.#lacking(address, undefined);
     const { dev } = this.#host;
     const missing = characterDevices.find((path) => {
-      const [, directory, name = ''] = /^\/dev\/(.+)\/([^/]+)$/.exec(path) ?? [];
-      return directory !== undefined && !dev.exists(`${directory}/${name}`) && dev.list(directory).some((other) => !other.startsWith('.'));
+      const [, directory, name, stem] = /^\/dev\/(?:(.+)\/)?(([a-z_]*)[^/]*)$/.exec(path) ?? [];
+      // A directory is of its subsystem. In /dev itself only the nodes of the same name and another number are.
+      if (name === undefined || (directory === undefined && nodes === 0)) return false;
+      const isLike = (other: string): boolean => (directory === undefined ? other.replace(/\d+$/, '') === stem : !other.startsWith('.'));
+      return !dev.exists(directory === undefined ? name : `${directory}/${name}`) && dev.list(directory ?? '.').some(isLike);
     });
     if (missing !== undefined) return this.#lacking(address, missing);
     return this.#told.has(address) ? [hasNodes] : [];
@@ -287,8 +289,8 @@ const whole = (findings: readonly Finding[], wasTold: boolean): readonly Finding
   wasTold ? [...findings, ...served.filter(({ type }) => !findings.some((one) => one.type === type))] : findings;
 
 /** A family may judge by its own sources that its driver is missing. */
+const isUnboundFinding = ({ type, status }: Finding): boolean => type === UNBOUND && status === true;
 const withFindings = (read: DeviceRead, findings: readonly Finding[]): DeviceRead => {
-  const isJudged = ({ type, status }: Finding): boolean => type === UNBOUND && status === true;
-  const added = read.findings.some(isJudged) ? [] : findings.filter(({ type }) => !read.findings.some((one) => one.type === type));
+  const added = read.findings.some(isUnboundFinding) ? [] : findings.filter(({ type }) => !read.findings.some((one) => one.type === type));
   return { ...read, findings: [...read.findings, ...added] };
 };
