@@ -13,10 +13,12 @@ import { atMostEvery, filesOf, type Survey } from './survey.ts';
 const METRICS: Readonly<Partial<Record<SensorKind, MetricSpec>>> = {
   temp: metrics.temperature,
   power: metrics.power,
+  in: metrics.voltage,
+  curr: metrics.current,
   fan: metrics.fanSpeed,
 };
 
-/** Kinds that are read. Voltage and current of the supply rails would be up to 80 series per board. */
+/** Kinds that are read of DFL and XRT boards. Voltage and current of the supply rails would be up to 80 series per board. */
 export const MAIN_KINDS: readonly SensorKind[] = ['temp', 'power', 'fan'];
 
 /** A condition ends when the sensor is this many °C below its limit. */
@@ -32,13 +34,15 @@ export type NamedSensor = Sensor & { readonly name: string };
 export const readMonitor = (files: DeviceFiles, request: ChannelRequest): readonly Sensor[] =>
   channelsIn(files, '.', request)
     .filter(({ file }) => file !== undefined)
-    .map((channel) => ({ channel, directory: files.directory, ...readChannel(files, channel, 'once', channel.name) }));
+    .map((channel) => ({ channel, directory: files.directory, ...readSensor(files, channel) }));
+
+export const readSensor = (files: DeviceFiles, channel: Channel): RowValue<number> => readChannel(files, channel, 'once', channel.name);
 
 /**
  * Gives each sensor of one board a unique name: the slug of its label, or its channel. When the name is taken, it gets the channel as
  * a suffix; when that is also taken, a number.
  */
-export function nameSensors(sensors: readonly Sensor[]): readonly NamedSensor[] {
+export function nameSensors<S extends Sensor>(sensors: readonly S[]): readonly (S & { readonly name: string })[] {
   const taken = new Set<string>();
   return sensors.map((sensor) => {
     const { kind, label, name: channel } = sensor.channel;
@@ -169,7 +173,7 @@ function inWatts(sensor: Sensor): Sensor {
 }
 
 /** Returns true when all sensors fail. Sensors that are not fitted, or locked by an update, do not count. */
-function hasNoAnswer(sensors: readonly Sensor[]): boolean {
+export function hasNoAnswer(sensors: readonly Sensor[]): boolean {
   const relevant = sensors.filter(({ error }) => error !== 'ENODATA' && error !== 'EBUSY');
   return relevant.length > 0 && relevant.every(({ error }) => error !== undefined);
 }
@@ -210,7 +214,7 @@ export function addAbsentSensors(builder: ReportBuilder, sensors: readonly Named
   }
 }
 
-function addControllerState(builder: ReportBuilder, sensors: readonly Sensor[], failuresInARow: number): void {
+export function addControllerState(builder: ReportBuilder, sensors: readonly Sensor[], failuresInARow: number): void {
   const status = failuresInARow >= SWEEPS_TO_STALL ? true : failuresInARow > 0 ? 'unknown' : false;
   if (status === false) builder.find('BmcStalled', status, 'the sensors of the board controller answer');
   else builder.find('BmcStalled', status, 'no sensor of the board controller answers', { reason: 'NoSensorAnswers' });
