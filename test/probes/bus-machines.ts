@@ -81,6 +81,15 @@ export const MACHINES: Readonly<Record<string, (family: DeviceFamily) => BusMach
     machineOf({ vendor: '0x1bcf', device: '0x001c', class: '0x120000', driver: 've_drv' }, (index) => ({
       files: { [`ve/ve${index}/ve_state`]: '1\n', [`ve/ve${index}/num_of_core`]: '8\n', [`dev/ve${index}`]: '' },
     })),
+  tenstorrent: () =>
+    machineOf({ vendor: '0x1e52', device: '0xb140', class: '0x120000', driver: 'tenstorrent' }, (index) => ({
+      files: { [`tenstorrent/tenstorrent!${index}/tt_card_type`]: 'p150a\n', [`dev/tenstorrent/${index}`]: '' },
+    })),
+  intelnpu: () =>
+    machineOf({ vendor: '0x8086', device: '0x643e', class: '0x120000', driver: 'intel_vpu' }, (index) => ({
+      files: { [`accel/accel${index}/dev`]: `261:${index}\n`, [`dev/accel/accel${index}`]: '' },
+    })),
+  intelfec: () => machineOf({ vendor: '0x8086', device: '0x57c0', class: '0x120001', driver: 'vfio-pci' }, () => ({})),
   neuron: () => {
     const machine = machineOf({ vendor: '0x1d0f', device: '0x7364', class: '0x088000', driver: 'neuron' }, () => ({}));
     const devices = Object.fromEntries(

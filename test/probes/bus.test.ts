@@ -219,7 +219,7 @@ describe('a device node that is missing', () => {
   });
 
   it('says nothing where the agent sees no node at all', async () => {
-    for (const name of ['gaudi', 'tpu', 've']) {
+    for (const name of ['gaudi', 'tpu', 've', 'tenstorrent', 'intelnpu']) {
       const driven = await start(name, { isBlind: true });
       await driven.node.pass(minutes(2));
       expect(driven.both, name).toEqual(['healthy', 'healthy']);
@@ -230,7 +230,7 @@ describe('a device node that is missing', () => {
 const isHandedOver = (driver: string): RegExp => new RegExp(`^healthy; HandedOver OtherDriver "handed over to ${driver}`);
 
 /** Families whose devices are served by VFIO have no other driver to go to. */
-describe.each(FAMILIES.filter((name) => name !== 'tpu'))('%s that goes to a virtual machine', (name) => {
+describe.each(FAMILIES.filter((name) => !['tpu', 'intelfec'].includes(name)))('%s that goes to a virtual machine', (name) => {
   it('is handed over while the machine has it, over restarts with and without memory, and healthy at once after its return', async () => {
     const driven = await start(name);
     const [address] = driven.machine.addresses;
