@@ -15,7 +15,7 @@ export const metrics = {
   temperature: measured(shared.temperature, `${HWMON}: temp<n>_input; sensor is the text of temp<n>_label`),
   temperatureLimit: measured(
     shared.temperatureLimit,
-    `${HWMON}: temp<n>_max, temp<n>_crit, temp<n>_emergency of DFL boards; temp<n>_max, temp<n>_lcrit, temp<n>_crit of ami. XRT's temp<n>_highest is no limit`,
+    `${HWMON}: temp<n>_max, temp<n>_crit, temp<n>_emergency of DFL boards; temp<n>_max, temp<n>_lcrit, temp<n>_crit of ami, which names its upper critical limit lcrit, and crit the fatal one. XRT's temp<n>_highest is no limit`,
   ),
   power: measured(shared.power, `${HWMON}: power<n>_input`),
   voltage: measured(shared.voltage, `${HWMON}: in<n>_input of the driver ami`),

@@ -33,16 +33,33 @@ export type NamedSensor = Sensor & { readonly name: string };
 /** Reads the channels of the monitor in the directory of the files. Failures become problems of the device. */
 export const readMonitor = (files: DeviceFiles, request: ChannelRequest): readonly Sensor[] =>
   channelsIn(files, '.', request)
-    .filter(({ file }) => file !== undefined)
-    .map((channel) => ({ channel, directory: files.directory, ...readSensor(files, channel) }));
+    .filter((channel) => channel.file !== undefined && isFitted(files, channel))
+    .map((channel) => ({ channel, directory: files.directory, ...readSafely(files, channel) }));
 
-export const readSensor = (files: DeviceFiles, channel: Channel): RowValue<number> => readChannel(files, channel, 'once', channel.name);
+/** The driver ami has a file for it. */
+function isFitted(files: DeviceFiles, channel: Channel): boolean {
+  const status = channel.attribute('status');
+  return status === undefined || files.text(status) === 'Sensor Present and Valid';
+}
+
+/** Error of a value that must not be read. */
+const WITHHELD = 'above its critical limit';
+
+/**
+ * A read of a value above its upper critical limit, which ami names `lcrit`, makes ami end all programs that use the board (ami_hwmon.c,
+ * read_sensor_val). A read of the alarm does not.
+ */
+function readSafely(files: DeviceFiles, channel: Channel): RowValue<number> {
+  const alarm = readAttribute(files, channel, 'lcrit_alarm');
+  if (alarm === 0 || channel.attribute('lcrit_alarm') === undefined) return readChannel(files, channel, 'once', channel.name);
+  return { error: alarm === 1 ? WITHHELD : 'unread' };
+}
 
 /**
  * Gives each sensor of one board a unique name: the slug of its label, or its channel. When the name is taken, it gets the channel as
  * a suffix; when that is also taken, a number.
  */
-export function nameSensors<S extends Sensor>(sensors: readonly S[]): readonly (S & { readonly name: string })[] {
+export function nameSensors(sensors: readonly Sensor[]): readonly NamedSensor[] {
   const taken = new Set<string>();
   return sensors.map((sensor) => {
     const { kind, label, name: channel } = sensor.channel;
@@ -63,7 +80,7 @@ export function addSensors(builder: ReportBuilder, sensors: readonly NamedSensor
   }
 }
 
-const TEMPERATURE_LIMITS = ['max', 'crit', 'emergency'] as const;
+const TEMPERATURE_LIMITS = ['max', 'lcrit', 'crit', 'emergency'] as const;
 /** °C, by suffix of the file. */
 type Limits = Readonly<Partial<Record<(typeof TEMPERATURE_LIMITS)[number], number>>>;
 
@@ -135,16 +152,18 @@ function addAlarm(builder: ReportBuilder, files: DeviceFiles, channel: Channel, 
 /** A monitor of the board controller. */
 interface Monitor {
   readonly path: string;
-  readonly isInMilliwatts: boolean;
+  readonly isInMilliwatts?: boolean;
+  /** Default: {@link MAIN_KINDS}. */
+  readonly kinds?: readonly SensorKind[];
 }
 
 /** Reads all monitors of the controller together, so that each sensor of a board gets a unique name. */
-function addController(builder: ReportBuilder, survey: Survey, address: string, monitors: readonly Monitor[]): void {
+export function addController(builder: ReportBuilder, survey: Survey, address: string, monitors: readonly Monitor[]): void {
   const { memory, options } = survey;
   const key = `${address}/${monitors.map(({ path }) => path).join()}`;
   const sweep = atMostEvery(survey, key, options['sensor-interval'], (each) => {
-    const read = monitors.flatMap(({ path, isInMilliwatts }) =>
-      readMonitor(filesOf(each, path, address), { kinds: MAIN_KINDS }).map((one) => (isInMilliwatts ? inWatts(one) : one)),
+    const read = monitors.flatMap(({ path, isInMilliwatts, kinds = MAIN_KINDS }) =>
+      readMonitor(filesOf(each, path, address), { kinds }).map((one) => (isInMilliwatts ? inWatts(one) : one)),
     );
     return { sensors: nameSensors(read), failuresInARow: memory.failuresInARow(`${key}/failures`, hasNoAnswer(read)) };
   });
@@ -173,9 +192,9 @@ function inWatts(sensor: Sensor): Sensor {
 }
 
 /** Returns true when all sensors fail. Sensors that are not fitted, or locked by an update, do not count. */
-export function hasNoAnswer(sensors: readonly Sensor[]): boolean {
+function hasNoAnswer(sensors: readonly Sensor[]): boolean {
   const relevant = sensors.filter(({ error }) => error !== 'ENODATA' && error !== 'EBUSY');
-  return relevant.length > 0 && relevant.every(({ error }) => error !== undefined);
+  return relevant.length > 0 && relevant.every(({ error }) => error !== undefined && error !== WITHHELD);
 }
 
 function readLimits(survey: Survey, address: string, { channel, directory }: Sensor): Limits {
@@ -189,11 +208,13 @@ function addLimits(
   builder: ReportBuilder,
   { memory, problems }: Survey,
   address: string,
-  { name, value }: NamedSensor,
+  { name, value, error, channel }: NamedSensor,
   limits: Limits,
 ): void {
   for (const [limit, celsius] of Object.entries(limits)) builder.add(metrics.temperatureLimit, celsius, { sensor: name, limit });
-  const { crit } = limits;
+  const crit = limits.lcrit ?? limits.crit;
+  if (channel.kind === 'temp' && error === WITHHELD)
+    builder.find('OverTemperature', true, `${name} is ${error}`, { instance: name, reason: 'CriticalAlarm' });
   if (crit === undefined || value === undefined) return;
   const level = `${address}/critical/${name}`;
   if (!memory.limits.has(level, value, crit)) {
@@ -214,7 +235,7 @@ export function addAbsentSensors(builder: ReportBuilder, sensors: readonly Named
   }
 }
 
-export function addControllerState(builder: ReportBuilder, sensors: readonly Sensor[], failuresInARow: number): void {
+function addControllerState(builder: ReportBuilder, sensors: readonly Sensor[], failuresInARow: number): void {
   const status = failuresInARow >= SWEEPS_TO_STALL ? true : failuresInARow > 0 ? 'unknown' : false;
   if (status === false) builder.find('BmcStalled', status, 'the sensors of the board controller answer');
   else builder.find('BmcStalled', status, 'no sensor of the board controller answers', { reason: 'NoSensorAnswers' });
