@@ -187,22 +187,19 @@ export function modelOf({ pciVendor: vendor, pciDevice: device, subsystem }: Pci
   return (rows.find((row) => row.subsystem === subsystem) ?? rows.find((row) => row.subsystem === undefined))?.model;
 }
 
-const isAmd = ({ pciVendor }: Pick<Device, 'pciVendor'>): boolean => pciVendor === '0x10ee';
-const isAlveo = ({ pciDevice = '' }: Pick<Device, 'pciDevice'>): boolean => ALVEO.includes(pciDevice);
-
 /** Returns true for physical functions that a driver knows by their ids, and for accelerators of AMD that have another driver. */
 export function isFpgaBoard(facts: PciFacts): boolean {
+  const { pciVendor, pciDevice = '', classCode = '', driver } = facts;
   if (facts.physicalFunction !== undefined) return false;
   if (modelOf(facts) !== undefined) return true;
-  return isAmd(facts) && facts.classCode?.startsWith('0x12') === true && (isAlveo(facts) || facts.driver !== undefined);
+  return pciVendor === amd.vendor && classCode.startsWith('0x12') && (ALVEO.includes(pciDevice) || driver !== undefined);
 }
 
 /** A function that no driver knows, beside one that a driver knows, is for a design of the user, who loads a driver for it. */
-export function isOfDesign(sys: Tree, facts: Pick<Device, 'pciVendor' | 'pciDevice' | 'pciAddress'>): boolean {
-  const { pciAddress = '' } = facts;
-  if (!isAmd(facts) || isAlveo(facts)) return false;
-  const others = sys.list('bus/pci/devices').filter((other) => other.startsWith(pciAddress.slice(0, -1)) && other !== pciAddress);
-  return others.map((other) => readPciFunction(sys, other)).some((other) => isAmd(other) && isAlveo(other));
+export function isOfDesign({ pciVendor, pciDevice = '', pciAddress = '' }: Device, all: readonly DeviceReport[]): boolean {
+  if (pciVendor !== amd.vendor || ALVEO.includes(pciDevice)) return false;
+  const isBeside = (other: Device): boolean => other.pciAddress?.startsWith(pciAddress.slice(0, -1)) === true;
+  return all.some(({ device }) => isBeside(device) && ALVEO.includes(device.pciDevice ?? ''));
 }
 
 /** Returns the members of a device that come from the PCI core. */

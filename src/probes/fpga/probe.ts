@@ -37,7 +37,7 @@ export function createFpgaProbe(host: Host, options: FpgaOptions, logRows: reado
       const found = collect(makeSurvey(host, options, memory));
       const reports = found.reports.map((report) => identified(report, identities));
       const all = onBus.added({ ...found, reports }, log);
-      return log.withLogs({ ...all, reports: all.reports.filter(({ device }) => !isOfDesign(host.sys, device)) });
+      return log.withLogs({ ...all, reports: all.reports.filter(({ device }) => !isOfDesign(device, all.reports)) });
     },
     watch: (wake) => log.watch(wake),
     close: () => log.close(),
@@ -84,7 +84,7 @@ function scanBus({ host: { sys } }: Survey, taken: ReadonlySet<string>): readonl
 /** Reports a board without a driver, with ami, or with a driver that reports no values, such as `vfio-pci` or a custom driver. */
 function readBareBoard(survey: Survey, address: string): readonly DeviceReport[] {
   const pci = readPciFacts(survey.host.sys, address);
-  if (!isFpgaBoard(pci) || isOfDesign(survey.host.sys, pci)) return [];
+  if (!isFpgaBoard(pci)) return [];
   const builder = new ReportBuilder();
   const isReadable = addPcie(builder, survey, address) === 'readable';
   if (pci.driver === undefined) addDriver(builder, pci.driver);

@@ -9,11 +9,8 @@ const UNIFIED = /\b(?:GB10|Thor)\b/;
 export function writeUnifiedMemory(writer: ReadingWriter, { identity, values, unread = [] }: GpuSample, proc: Tree): void {
   const isTold = values?.memoryTotalBytes !== undefined || unread.some(({ value }) => value === 'memoryTotalBytes');
   if (isTold || !UNIFIED.test(identity?.name ?? '')) return;
-  const text = proc.text('meminfo') ?? '';
-  const bytes = (field: string): number | undefined => {
-    const [, kibibytes] = new RegExp(`^${field}:\\s+(\\d{1,12}) kB$`, 'm').exec(text) ?? [];
-    return kibibytes === undefined ? undefined : Number(kibibytes) * 1_024;
-  };
-  writer.add(metrics.unifiedMemoryTotal.name, bytes('MemTotal'));
-  writer.add(metrics.unifiedMemoryAvailable.name, bytes('MemAvailable'));
+  const [, ...fields] = /^MemTotal:\s+(\d{1,12}) kB$[\s\S]*^MemAvailable:\s+(\d{1,12}) kB$/m.exec(proc.text('meminfo') ?? '') ?? [];
+  const [total, available] = fields.map((kibibytes) => Number(kibibytes) * 1_024);
+  writer.add(metrics.unifiedMemoryTotal.name, total);
+  writer.add(metrics.unifiedMemoryAvailable.name, available);
 }

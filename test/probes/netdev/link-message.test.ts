@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { linkRequest, parseLinkAnswer } from '../../../src/probes/netdev/link-socket.ts';
+import { linkRequest, parseLinkAnswer } from '../../../src/probes/netdev/link-message.ts';
 import { seeded } from '../../support/seeded.ts';
 import { attribute, functionBytes, message, newLink, wide, words } from './link-bytes.ts';
 
@@ -62,7 +62,7 @@ describe('the answer of the kernel', () => {
 });
 
 it('the request asks for one link with its virtual functions', () => {
-  expect(linkRequest(7, 9).toString('hex')).toBe('2800000012000100090000000000000000000000070000000000000000000000' + '08001d0001000000');
+  expect(linkRequest(7).toString('hex')).toBe('00000000070000000000000000000000' + '08001d0001000000');
 });
 
 describe('10,000 random mutations of an answer', () => {
