@@ -1,7 +1,6 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import { ReplayedTree } from '../../host/recorded/replayed-tree.ts';
 import { minutes } from '../../model/duration.ts';
-import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
 import { growthCondition, raiseGrowth } from './finding.ts';
@@ -37,25 +36,6 @@ const NESTED = 0x8000;
 const CONTROL = 16;
 /** CTRL_CMD_GETFAMILY. */
 const FAMILY_REQUEST = generic(3, attribute(2, text('ethtool')));
-/** The kernel compares number and name. `flags`: 1 for a short answer, 4 for statistics. */
-const interfaceOf = (type: number, index: number, name: string, flags: number): Buffer =>
-  attribute(NESTED | type, attribute(1, word(index)), attribute(2, text(name)), attribute(3, word(flags)));
-/** ETHTOOL_MSG_FEC_GET. */
-export const fecRequest = (index: number, name: string): Buffer => generic(29, interfaceOf(1, index, name, 5));
-/** ETHTOOL_MSG_STATS_GET of the first group, eth-phy. */
-export const statsRequest = (index: number, name: string): Buffer =>
-  generic(32, interfaceOf(2, index, name, 1), attribute(NESTED | 3, attribute(1), attribute(2, word(1)), attribute(4, word(1))));
-
-/** The value at the end of a path of nested attributes; empty without one. */
-const valueAt = ({ body = Buffer.alloc(4) }: Answer, ...path: readonly number[]): Buffer =>
-  path.reduce(
-    (bytes, wanted) => [...attributes(bytes)].find(({ type }) => type === wanted)?.value ?? bytes.subarray(0, 0),
-    body.subarray(4),
-  );
-const countsAt = (answer: Answer, ...path: readonly number[]): readonly bigint[] => {
-  const value = valueAt(answer, ...path);
-  return Array.from({ length: Math.floor(value.length / 8) }, (_, at) => value.readBigUInt64LE(8 * at));
-};
 
 interface Port {
   readonly port: string;
@@ -63,30 +43,46 @@ interface Port {
   readonly name: string;
 }
 
-interface Sample {
-  readonly readings: Reading[];
-  readonly findings: Finding[];
+/** ETHTOOL_MSG_FEC_GET, and ETHTOOL_MSG_STATS_GET of the first group, eth-phy. */
+export function requestsFor({ index, name }: Port): { readonly fec: Buffer; readonly stats: Buffer } {
+  /** The kernel compares number and name. `flags`: 1 for a short answer, 4 for statistics. */
+  const header = (type: number, flags: number): Buffer =>
+    attribute(NESTED | type, attribute(1, word(index)), attribute(2, text(name)), attribute(3, word(flags)));
+  const groups = attribute(NESTED | 3, attribute(1), attribute(2, word(1)), attribute(4, word(1)));
+  return { fec: generic(29, header(1, 5)), stats: generic(32, header(2, 1), groups) };
 }
 
-/** Readings and findings of one port. `ask` sends a request of the family ethtool. */
-export function readPort({ port, index, name }: Port, ask: (request: Buffer) => Answer): Sample {
-  const fec = ask(fecRequest(index, name));
-  const lost = countsAt(fec, 5, 3);
-  const counted = Object.entries({ corrected: countsAt(fec, 5, 2), uncorrectable: lost });
-  // The first count is the sum of those of the lanes.
-  const readings = counted.flatMap(([kind, counts]): Reading[] =>
-    counts.slice(counts.length > 1 ? 1 : 0).map((count, lane) => {
-      const labels = { port, lane: counts.length > 1 ? String(lane) : 'all', kind };
-      return { metric: ethernetErrorMetrics.fecBlocks.name, labels, value: plainValue(count) };
-    }),
+/** The value at the end of a path of nested attributes; empty without one. */
+const valueAt = ({ body = Buffer.alloc(4) }: Answer, ...path: readonly number[]): Buffer =>
+  path.reduce(
+    (bytes, wanted) => [...attributes(bytes)].find(({ type }) => type === wanted)?.value ?? bytes.subarray(0, 0),
+    body.subarray(4),
   );
-  for (const count of countsAt(ask(statsRequest(index, name)), 4, 4, 0))
-    readings.push({ metric: ethernetErrorMetrics.symbolErrors.name, labels: { port }, value: plainValue(count) });
+const { fecBlocks, symbolErrors } = ethernetErrorMetrics;
+const countsAt = (answer: Answer, ...path: readonly number[]): readonly bigint[] => {
+  const value = valueAt(answer, ...path);
+  return Array.from({ length: Math.floor(value.length / 8) }, (_, at) => value.readBigUInt64LE(8 * at));
+};
+
+/** Readings and findings of one port. `ask` sends a request of the family ethtool. */
+export function readPort(one: Port, ask: (request: Buffer) => Answer) {
+  const { port, name } = one;
+  const { fec, stats } = requestsFor(one);
+  const told = ask(fec);
+  const lost = countsAt(told, 5, 3);
+  const counted = Object.entries({ corrected: countsAt(told, 5, 2), uncorrectable: lost });
+  const readings = counted.flatMap(([kind, [sum, ...lanes]]): Reading[] => {
+    const all = sum === undefined ? [] : [['all', sum] as const];
+    const each = lanes.length === 0 ? all : lanes.map((count, lane) => [String(lane), count] as const);
+    return each.map(([lane, count]) => ({ metric: fecBlocks.name, labels: { port, lane, kind }, value: plainValue(count) }));
+  });
+  for (const count of countsAt(ask(stats), 4, 4, 0))
+    readings.push({ metric: symbolErrors.name, labels: { port }, value: plainValue(count) });
   return { readings, findings: raiseGrowth(blocksLost, lost[0], `blocks of ${name} that could not be corrected: ${lost[0]}`, port) };
 }
 
 /** Asks the kernel about the ports in the directory of a function. */
-export function readPorts(sys: Tree, directory: string): readonly Sample[] {
+export function readPorts(sys: Tree, directory: string): readonly ReturnType<typeof readPort>[] {
   const place = sys.path(directory);
   const ports = netdevsOf(sys, directory).flatMap(({ name, devPort = 0, represents }) => {
     const index = Number(sys.text(`${directory}/net/${name}/ifindex`));

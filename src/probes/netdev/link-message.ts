@@ -1,4 +1,4 @@
-import { type Answer, answerIn, attribute, attributes, type NetlinkSocket } from '../kit/netlink.ts';
+import { type Answer, attribute, attributes, type NetlinkSocket } from '../kit/netlink.ts';
 import { isCount } from '../kit/text.ts';
 import { type Counters, countersOf, type LinkDescription, MOST_FUNCTIONS, type VirtualFunction } from './counters.ts';
 import { COUNTERS, SETTINGS } from './metrics.ts';
@@ -30,10 +30,8 @@ type LinkAnswer =
   | { readonly link: LinkDescription; readonly error?: undefined }
   | { readonly error: number | 'none'; readonly link?: undefined };
 
-/** Parses what the kernel sent: the first message that answers the request. */
-export const parseLinkAnswer = (bytes: Buffer, sequence: number): LinkAnswer => linkIn(answerIn(bytes, sequence));
-
-function linkIn(answer: Answer): LinkAnswer {
+/** The link of an answer of the kernel. */
+export function linkIn(answer: Answer): LinkAnswer {
   if (answer.body === undefined) return answer;
   return answer.type === RTM_NEWLINK ? linkAnswer(answer.body) : { error: 'none' };
 }

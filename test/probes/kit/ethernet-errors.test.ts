@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Tree } from '../../../src/host/fs/tree.ts';
-import { fecRequest, readPort, readPorts, statsRequest } from '../../../src/probes/kit/ethernet-errors.ts';
+import { readPort, readPorts, requestsFor } from '../../../src/probes/kit/ethernet-errors.ts';
 import { type Answer, answerIn, attributes, NetlinkSocket } from '../../../src/probes/kit/netlink.ts';
 import { attribute, message, wide, words } from '../netdev/link-bytes.ts';
 
@@ -21,9 +21,10 @@ const stat = (type: number, value: bigint): Buffer => attribute(4 | NESTED, attr
 /** What a port tells when the kernel answers so; undefined: it answers EOPNOTSUPP. */
 function told(fec: Buffer | undefined, stats: Buffer | undefined) {
   const port = { port: '1', index: 7, name: 'ens1f0' };
+  const requests = requestsFor(port);
   const answers = new Map([
-    [fecRequest(7, 'ens1f0').toString('hex'), fec],
-    [statsRequest(7, 'ens1f0').toString('hex'), stats],
+    [requests.fec.toString('hex'), fec],
+    [requests.stats.toString('hex'), stats],
   ]);
   const ask = (request: Buffer): Answer => {
     const body = answers.get(request.toString('hex'));
@@ -109,10 +110,11 @@ describe('the kernel of this machine', () => {
   it('understands both requests, and compares the name of an interface', () => {
     const type = family.get(1)?.readUInt16LE(0) ?? 0;
     for (const name of readdirSync('/sys/class/net').filter((each) => each === 'lo' || each.startsWith('e'))) {
-      expect(ask(type, statsRequest(indexOf(name), name)).error, name).toBeUndefined();
-      expect([undefined, 95], name).toContain(ask(type, fecRequest(indexOf(name), name)).error);
-      expect(ask(type, fecRequest(indexOf(name), 'other')).error).toBe(19);
-      expect(ask(type, statsRequest(indexOf(name), 'other')).error).toBe(19);
+      const port = { port: '1', index: indexOf(name), name };
+      expect(ask(type, requestsFor(port).stats).error, name).toBeUndefined();
+      expect([undefined, 95], name).toContain(ask(type, requestsFor(port).fec).error);
+      const other = requestsFor({ ...port, name: 'other' });
+      expect([ask(type, other.fec).error, ask(type, other.stats).error], name).toEqual([19, 19]);
     }
   });
 
