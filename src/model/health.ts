@@ -86,6 +86,8 @@ interface FindingBase {
   readonly causedBy?: string;
   /** Monotonic clock of the read that showed it, when that was an earlier read than the device's: see `readMs` of a reading. */
   readonly readMs?: number;
+  /** A status that is so only while a container holds the device (true), or while none does (false). Otherwise the condition does not hold. */
+  readonly ifHeld?: boolean;
 }
 
 /** The family judges: the condition holds, does not hold, or is unknown. */

@@ -80,9 +80,13 @@ interface Start {
   readonly isLoaded?: boolean;
   /** Device nodes that the machine has, too. */
   readonly nodes?: readonly string[];
+  readonly hasKubelet?: boolean;
 }
 
-async function start(name: string, { unbound = [], log = [], isBlind = false, isLoaded = false, nodes = [] }: Start = {}): Promise<Driven> {
+async function start(
+  name: string,
+  { unbound = [], log = [], isBlind = false, isLoaded = false, nodes = [], hasKubelet = false }: Start = {},
+): Promise<Driven> {
   const family = await loaded(name);
   const machine = (MACHINES[name] as (family: DeviceFamily) => BusMachine)(family);
   const lines = [
@@ -97,7 +101,7 @@ async function start(name: string, { unbound = [], log = [], isBlind = false, is
     ...(isLoaded && { [`sys/bus/pci/drivers/${machine.driver}/bind`]: '' }),
   };
   const { links, options = {} } = machine;
-  const node = await watch({ family, files, links, options }, (tree) => {
+  const node = await watch({ family, files, links, options, hasKubelet }, (tree) => {
     for (const at of unbound) unbind(tree, machine, machine.addresses[at]);
     if (isBlind) tree.hide('blind', 'dev', { kind: 'absent' });
   });
@@ -110,6 +114,8 @@ const deviceOf = (line: string): string => {
 };
 
 const FAMILIES = Object.keys(MACHINES);
+/** Whose plugins give addresses. */
+const RESOURCES: Readonly<Record<string, string>> = { gaudi: 'habana.ai/gaudi' };
 const NOT_IN_USE = 'healthy; NotInUse NoDriver "not in use: no driver is bound, and nobody wants one"';
 const FAILED = 'StartFailed Reported "the driver could not start the device: error -22 (invalid argument)"';
 const ABSENT = 'unknown; DeviceNotRead NeverRead "was never read"';
@@ -138,6 +144,19 @@ describe.each(FAMILIES)('%s', (name) => {
     expect(driven.both).toEqual(expected);
     // The virtual functions of a network port have drivers of their own.
     if (name !== 'netdev') expect(Object.values(driven.node.offered ?? {})).not.toContain('Healthy');
+  });
+
+  it('that nobody ever bound is wanted while a container holds it, and only then', async () => {
+    const driven = await start(name, { unbound: [0, 1], hasKubelet: true });
+    const [address] = driven.machine.addresses;
+    const free = driven.both;
+    driven.node.hold(RESOURCES[name] ?? 'vendor.example/device', address);
+    await driven.node.pass(minutes(2));
+    const said = own(name, address) ?? `DriverUnbound NoDriver "${unboundAt(address)}, and a container holds it"`;
+    expect(driven.both).toEqual([`unhealthy; ${said}`, free[1]]);
+    driven.node.release();
+    await driven.node.pass(minutes(2));
+    expect(driven.both).toEqual(free);
   });
 
   it.each([

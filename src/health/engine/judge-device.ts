@@ -2,7 +2,7 @@ import { type Device, deviceKey } from '../../model/device.ts';
 import type { DeviceRecord, HeldRecord, SourceFindings, UsedRecord } from '../../model/device-record.ts';
 import { durationText } from '../../model/duration.ts';
 import type { HealthEvent } from '../../model/events.ts';
-import type { HealthState, Verdict } from '../../model/health.ts';
+import type { Finding, HealthState, Verdict } from '../../model/health.ts';
 import { conditionEvent, type EventContext, eventHolders, renamedEvent, stateEvent } from '../journal/event-text.ts';
 import { asKept, NO_LEVELS } from '../policy/levels.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ, FLAPPING } from '../policy/own-conditions.ts';
@@ -228,7 +228,10 @@ function factsOf(
     const evidence = source === 'use' ? next.evidence.map(withHolders) : next.evidence;
     facts = { ...next, evidence: facts.evidence.length === 0 ? evidence : [...facts.evidence, ...evidence] };
   };
-  if (isRead && input.read !== undefined) take('read', input.read);
+  const isHeld = input.holders.length > 0;
+  const ofHolders = (finding: Finding): Finding =>
+    finding.status === undefined || (finding.ifHeld ?? isHeld) === isHeld ? finding : { ...finding, status: false };
+  if (isRead && input.read !== undefined) take('read', { ...input.read, findings: input.read.findings.map(ofHolders) });
   for (const source of ['outOfBand', 'use', 'repeats'] as const) {
     const told = input[source];
     if (told !== undefined && nowMs < told.readAtMs + policy.staleAfterMs) take(source, told);

@@ -206,7 +206,7 @@ const logRows: readonly LogRow[] = [
  */
 export const family = defineFamily({
   name: 'fpga',
-  summary: 'FPGA boards: Intel DFL, AMD Alveo (XRT), and FPGAs of SoCs known to the FPGA manager',
+  summary: 'FPGA boards: Intel DFL, AMD Alveo (XRT and ami), and FPGAs of SoCs known to the FPGA manager',
   kinds: ['fpga', 'port'],
   partSums: [
     {
@@ -237,8 +237,8 @@ export const family = defineFamily({
         inf#_init_done instance level mig_calibration ready recovery
         xmc_heartbeat_stall clock_freqs devices kdsstat memstat_raw state status vmr_status
       `),
-      texts: ['bmcfw_version', 'VBNV', 'bitstream_id'],
-      designs: ['afu_id', 'compat_id', 'interface_uuids', 'xclbinuuid'],
+      texts: ['bmcfw_version', 'VBNV', 'bitstream_id', 'amc_version', 'dev_name'],
+      designs: ['afu_id', 'compat_id', 'interface_uuids', 'xclbinuuid', 'logic_uuid'],
     },
   },
 });

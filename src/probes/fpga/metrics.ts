@@ -15,10 +15,12 @@ export const metrics = {
   temperature: measured(shared.temperature, `${HWMON}: temp<n>_input; sensor is the text of temp<n>_label`),
   temperatureLimit: measured(
     shared.temperatureLimit,
-    `${HWMON}: temp<n>_max, temp<n>_crit, temp<n>_emergency of DFL boards. XRT's temp<n>_highest is no limit`,
+    `${HWMON}: temp<n>_max, temp<n>_crit, temp<n>_emergency of DFL boards; temp<n>_max, temp<n>_lcrit, temp<n>_crit of ami, which names its upper critical limit lcrit, and crit the fatal one. XRT's temp<n>_highest is no limit`,
   ),
   power: measured(shared.power, `${HWMON}: power<n>_input`),
+  voltage: measured(shared.voltage, `${HWMON}: in<n>_input of the driver ami`),
   powerLimit: measured(shared.powerLimit, `${HWMON}: power1_max, power1_crit, power1_xeon_limit, power1_fpga_limit of dfl_fme_power`),
+  current: gauge('current_amperes', 'Current at one sensor.', ['sensor'], `${HWMON}: curr<n>_input of the driver ami`),
   fanSpeed: measured(shared.fanSpeed, `${HWMON}: fan<n>_input`),
   throttled: measured(
     shared.throttled,
@@ -37,7 +39,7 @@ export const metrics = {
     'info',
     'What the board is loaded with; a label is empty where the driver does not report it.',
     ['stack', 'compat_id', 'accelerator_id', 'bitstream_id', 'bmc_version', 'shell'],
-    `${FME}/{bitstream_id,dfl-fme-region.*}, ${PORT}/afu_id, bmcfw_version of the board controller; xclbinuuid and rom.u.<n>/VBNV of XRT`,
+    `${FME}/{bitstream_id,dfl-fme-region.*}, ${PORT}/afu_id, bmcfw_version of the board controller; xclbinuuid and rom.u.<n>/VBNV of XRT; logic_uuid and amc_version of ami`,
   ),
   managerState: gauge(
     'manager_state',

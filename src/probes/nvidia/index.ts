@@ -101,7 +101,7 @@ export const programs: readonly string[] = [
 
 /** What this family understands. Elements of `nvidia-smi -q -x` by the names that drivers since 450 print. */
 export const known: KnownText = {
-  files: { values: ['mig-minors', 'access', 'gpus/*/information'] },
+  files: { values: ['mig-minors', 'access', 'gpus/*/information', 'meminfo'] },
   outputs: [
     {
       program: 'nvidia-smi',

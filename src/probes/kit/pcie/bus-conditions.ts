@@ -25,7 +25,7 @@ export const driverUnbound = {
   type: 'DriverUnbound',
   reasons: ['NoDriver', 'OtherDriver', 'Bound'],
   meaning:
-    'No driver that can serve the device is bound to it, although one was before. A device that was handed to another driver on purpose does not count.',
+    'No driver that can serve the device is bound to it, although one was before, or a container holds it. A device that was handed to another driver on purpose does not count.',
   remedy: 'reload-driver',
   source: `${BUS}: driver`,
   forMs: CLAIM_MS,
@@ -67,7 +67,7 @@ const notInUse = {
   type: 'NotInUse',
   reasons: ['NoDriver', 'Served'],
   meaning:
-    'No driver is bound to the device, and nothing shows that somebody wants one: it was not used before, no device of its model has a driver, and the kernel log has no failed start.',
+    'No driver is bound to the device, and nothing shows that somebody wants one: no container holds it, it was not used before, no device of its model has a driver, and the kernel log has no failed start.',
   source: `${BUS}: driver`,
 } as const satisfies ConditionSpec;
 
@@ -132,11 +132,20 @@ export const isUnbound = (address: string, now?: string): Finding =>
         : `PCI function ${address} is bound to ${now}, not to its own driver`,
   });
 
+/** Who has a device in hand wants it. */
+export const isUnboundIfHeld = (address: string): Finding =>
+  raise(driverUnbound, 'NoDriver', {
+    status: true,
+    ifHeld: true,
+    message: `no driver is bound to PCI function ${address}, and a container holds it`,
+  });
+
 export const isHandedOver = (to: string, node?: string): Finding =>
   raise(handedOver, 'OtherDriver', { status: true, message: `handed over to ${to}${node === undefined ? '' : ` (${node})`}` });
 
 export const isNotInUse: Finding = raise(notInUse, 'NoDriver', {
   status: true,
+  ifHeld: false,
   message: 'not in use: no driver is bound, and nobody wants one',
 });
 

@@ -14,6 +14,7 @@ import {
   isNotInUse,
   isNotStarted,
   isUnbound,
+  isUnboundIfHeld,
   isWithoutDriver,
   lacksNode,
   served,
@@ -170,8 +171,13 @@ export class Bus {
     if (bound.has(model)) return { unserved: 'not-started', findings: [isNotStarted(address)] };
     if (hardware.isAlwaysWanted === true) return { unserved: 'not-started', findings: [isWithoutDriver(address)] };
     if (log?.holds(address, startFailed) === true) return { unserved: 'not-started', findings: [] };
-    const isLoaded = hardware.drivers?.some((driver) => this.#host.sys.exists(`bus/pci/drivers/${driver}`)) ?? true;
-    return { unserved: 'not-in-use', findings: [isNotInUse], isDoubtful: isLoaded && log !== undefined && log.reach !== 'whole' };
+    const { drivers, isListedByFault = false } = hardware;
+    const isLoaded = drivers?.some((driver) => this.#host.sys.exists(`bus/pci/drivers/${driver}`)) ?? isListedByFault;
+    return {
+      unserved: 'not-in-use',
+      findings: [isNotInUse, isUnboundIfHeld(address)],
+      isDoubtful: isLoaded && log !== undefined && log.reach !== 'whole',
+    };
   }
 
   /** A driver whose start failed may be bound for a moment, so a failure ends only when the device keeps its driver. */
