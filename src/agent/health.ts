@@ -98,9 +98,9 @@ export class HealthService {
     const path = isLasting ? settings.state.file : '';
     // The state is valid for one boot, because a reboot is the remedy of many latched conditions.
     const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings.roots.procfs) });
-    const { state: remembered, past, faultList } = await rememberedState(file, path, logger);
+    const { state: remembered, unreturned, faultList } = await rememberedState(file, path, logger);
     const faults = new FaultLedger(settings.incidents.keep, remembered?.faults, remembered?.faultList ?? faultList);
-    const engine = createHealthEngine({ policy, ...(remembered && { state: remembered }), ...(past && { past }) });
+    const engine = createHealthEngine({ policy, ...(remembered && { state: remembered }), ...(unreturned && { unreturned }) });
     return new HealthService({ policy, engine, faults, file, path, remembered, clock, logger, isLasting, lease });
   }
 

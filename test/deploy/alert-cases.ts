@@ -197,21 +197,17 @@ export const cases: readonly AlertCase[] = [
   {
     alert: 'DeviceRepeatOffender',
     series: {
-      // The first incident of a condition begins its series at 1. Another pod of the agent goes on with the number.
-      [told('device_incidents_total', { device: 'GPU-1', condition: 'Xid', state: 'unhealthy' })]: '_x5 1x5 2x40 stale',
-      [told('device_incidents_total', { device: 'GPU-1', condition: 'Xid', state: 'unhealthy' }, { ...TARGET, pod: 'agent-2' })]:
-        '_x51 2x10400',
-      [told('device_incidents_total', { device: 'GPU-1', condition: 'GpuLost', state: 'unhealthy' })]: '_x40 1x10 stale',
-      [told('device_incidents_total', { device: 'GPU-1', condition: 'GpuLost', state: 'unhealthy' }, { ...TARGET, pod: 'agent-2' })]:
-        '_x51 1x10400',
+      // Another pod of the agent goes on with the number, until a boot begins it anew.
+      [told('device_health_transitions_total', { device: 'GPU-1', state: 'unhealthy' })]: '0x5 1x30 2x15 stale',
+      [told('device_health_transitions_total', { device: 'GPU-1', state: 'unhealthy' }, { ...TARGET, pod: 'agent-2' })]: '_x51 2x2 1x10400',
       [info('GPU-1', 'nvidia')]: '1x10440',
       [held('GPU-1')]: '1x10440',
       // A part fails each time with its whole.
       [info('MIG-1', 'nvidia', { parent: 'GPU-1' })]: '1x10440',
-      [told('device_incidents_total', { device: 'MIG-1', condition: 'GpuLost', state: 'unhealthy' })]: '_x5 1x5 3x10430',
+      [told('device_health_transitions_total', { device: 'MIG-1', state: 'unhealthy' })]: '0x5 1x5 3x10430',
       // Twice, and often but never out of service.
-      [told('device_incidents_total', { device: 'GPU-2', condition: 'Xid', state: 'unhealthy' })]: '_x5 1x5 2x10430',
-      [told('device_incidents_total', { device: 'GPU-3', condition: 'TooHot', state: 'degraded' })]: '1+1x10440',
+      [told('device_health_transitions_total', { device: 'GPU-2', state: 'unhealthy' })]: '0x5 1x5 2x10430',
+      [told('device_health_transitions_total', { device: 'GPU-3', state: 'degraded' })]: '1+1x10440',
     },
     ...{ every: '30m', quietAt: 30, firesAt: 60, endedAt: 10_320 },
     labels: { ...ON_GPU, severity: 'warning' },

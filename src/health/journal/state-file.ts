@@ -13,14 +13,14 @@ import { readUntrustedFile } from '../../host/fs/untrusted-file.ts';
 import { deviceKey } from '../../model/device.ts';
 import type { KeptFault } from '../../model/fault.ts';
 import type { HealthMemory } from '../engine/memory.ts';
-import { pastOf } from '../engine/past-devices.ts';
+import { unreturnedAtBoot } from '../engine/unreturned.ts';
 import { MEMORY_SCHEMA } from './memory-schema.ts';
 
 /** Why a state file was not used. Closed set. */
 export type StateIgnored = SavedIgnored | 'other-boot';
 
 export type StateRead =
-  | { readonly state: HealthMemory; readonly past?: undefined; readonly faultList?: undefined; readonly ignored?: undefined }
+  | { readonly state: HealthMemory; readonly unreturned?: undefined; readonly faultList?: undefined; readonly ignored?: undefined }
   | {
       readonly state?: undefined;
       readonly ignored: StateIgnored;
@@ -28,7 +28,7 @@ export type StateRead =
       /** New path of a file that cannot be used. Absent when the file could not be renamed. */
       readonly kept?: string | undefined;
       /** What stays of a state from another boot. */
-      readonly past?: HealthMemory['past'];
+      readonly unreturned?: HealthMemory['unreturned'];
       readonly faultList?: HealthMemory['faultList'];
     };
 
@@ -64,7 +64,7 @@ async function stateOf(saved: SavedRead, bootId: string): Promise<StateRead> {
   const memory = problem === undefined ? withFaults(state as HealthMemory) : undefined;
   if (saved.bootId !== bootId || bootId === '') {
     const other = ignored('other-boot', 'is from another boot of the machine');
-    return memory === undefined ? other : { ...other, past: pastOf(memory), ...faultListOf(memory) };
+    return memory === undefined ? other : { ...other, unreturned: unreturnedAtBoot(memory), ...faultListOf(memory) };
   }
   return memory === undefined ? ignored('damaged', `contains no health state: ${problem}`) : { state: memory };
 }
