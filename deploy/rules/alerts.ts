@@ -37,9 +37,6 @@ const CONDITION = 'condition, class, part, reason, remedy';
 const conditions = (matchers: string): string =>
   by(`${DEVICE}, ${CONDITION}`, series('device_health_condition', `${matchers},remedy!="none",cause=""`));
 
-/** How often a device went out of service within a week. A pod of the agent goes on where another one ended, so the pods add up. */
-const OUT_OF_SERVICE = `sum by (${DEVICE}, job) (increase(${series('device_health_transitions_total', 'state="unhealthy"')}[7d]))`;
-
 /** Leaves out the parts of a device whose own alert already tells the fault. */
 const unlessWholeIs = (state: 'unhealthy' | 'sick'): string => `unless on (${DEVICE}) device:whole_${state}:bool`;
 
@@ -182,11 +179,11 @@ export const deviceAlerts: readonly Alert[] = [
     name: 'DeviceRepeatOffender',
     severity: 'warning',
     expr: `
-      round(${by(DEVICE, OUT_OF_SERVICE)}) >= ${THRESHOLD}
+      ${by(DEVICE, series('device_unhealthy_incidents'))} >= ${THRESHOLD}
       unless on (${DEVICE}) (
         ${by(`${DEVICE}, parent`, series('device_info', 'parent!=""'))}
         * on (${NODE}, parent) group_left ()
-        (${by(`${NODE}, parent`, `label_replace(${OUT_OF_SERVICE}, "parent", "$1", "device", "(.+)")`)} >= 0.5)
+        ${by(`${NODE}, parent`, `label_replace(${series('device_unhealthy_incidents')}, "parent", "$1", "device", "(.+)")`)}
       )`,
     for: '0m',
     threshold: 3,

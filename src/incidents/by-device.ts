@@ -31,6 +31,13 @@ export function byDevice(incidents: readonly IncidentSummary[]): readonly Device
   return devices.sort((a, b) => b.fatal - a.fatal || b.incidents - a.incidents || (a.last < b.last ? 1 : -1));
 }
 
+/** How often devices became unhealthy since then. Those that did not are absent. */
+export function failuresSince(sinceMs: number, incidents: readonly IncidentSummary[]) {
+  return byDevice(incidents.filter(({ time }) => Date.parse(time) >= sinceMs)).flatMap(({ device, fatal: count }) =>
+    count === 0 ? [] : [{ device: device.slice(device.indexOf('/') + 1), count }],
+  );
+}
+
 /** `incidents`: of one device, the oldest first; at least one. */
 function counted(incidents: readonly IncidentSummary[]): DeviceIncidents {
   /** Holders at the last incident with each condition. */

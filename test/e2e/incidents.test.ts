@@ -95,6 +95,7 @@ describe('incidents of a simulated node', () => {
       });
     const record = await recordOf(/mlx5_1$/);
     expect(record.after.conditions?.[0]).toMatchObject({ type: 'PortDown', instance: '1', remedy: 'check-cable' });
+    await agent.until('the incident counts', (page) => seriesValue(page, 'device_unhealthy_incidents', { device: 'mlx5_1' }) === 1);
     expect(record.others.map(({ device }) => device)).toEqual(expect.arrayContaining([expect.stringMatching(/^nvidia/)]));
   });
 
