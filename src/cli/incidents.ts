@@ -11,7 +11,7 @@ import {
   incidentsOf,
   type ListedFault,
   listedFaults,
-  type TenantIncident,
+  type NamespaceIncident,
 } from '../incidents/by-device.ts';
 import type { IncidentRecord } from '../incidents/record.ts';
 import { IncidentStore, isRecord, type ListedIncident, type RecordRead } from '../incidents/store.ts';
@@ -130,7 +130,7 @@ export function incidentsIn(body: unknown): readonly ListedIncident[] | undefine
 }
 
 interface Found {
-  readonly incidents: readonly TenantIncident[];
+  readonly incidents: readonly NamespaceIncident[];
   readonly faults: readonly ListedFault[];
   /** Records that could not be read; absent when there are none. */
   readonly unread?: number;
@@ -158,14 +158,14 @@ async function runPodIncidents(context: CommandContext, text: string): Promise<E
 async function ofNamespace(context: CommandContext, namespace: string): Promise<Found> {
   const { answer, refusal } = await askFor(context)(`/api/incidents?namespace=${namespace}`);
   if (isFound(answer?.body)) return { ...answer.body, faults: faultsIn(answer.body) };
-  const { found, unread } = await incidentsOf(await storeOnDisk(context, refusal), [namespace]);
-  return { incidents: found, faults: listedFaults(await faultsOnDisk(context), [namespace]), unread };
+  const { found, unread } = await incidentsOf(await storeOnDisk(context, refusal), namespace);
+  return { incidents: found, faults: listedFaults(await faultsOnDisk(context), namespace), unread };
 }
 
 /** False when another program, or an older agent, answered. */
 function isFound(body: unknown): body is Found {
   const list = (body as { readonly incidents?: unknown } | undefined | null)?.incidents;
-  const isOwn = (one: Partial<TenantIncident>): boolean =>
+  const isOwn = (one: Partial<NamespaceIncident>): boolean =>
     typeof one.id === 'string' && [one.states, one.conditions, one.remedies, one.held].every(Array.isArray);
   return Array.isArray(list) && list.every(isOwn);
 }
@@ -176,13 +176,13 @@ function faultOfPod(fault: ListedFault, begin: string): readonly ListedFault[] {
 }
 
 /** Leaves out the other pods of the namespace. */
-function ofPod(incident: TenantIncident, name: string): readonly TenantIncident[] {
+function ofPod(incident: NamespaceIncident, name: string): readonly NamespaceIncident[] {
   const held = incident.held.filter(({ pod }) => pod === name);
   const holders = [...new Set(held.map(({ namespace, pod, container }) => `${namespace}/${pod}/${container}`))];
   return held.length === 0 ? [] : [{ ...incident, holders, held }];
 }
 
-function table(incidents: readonly TenantIncident[], pod: string): string {
+function table(incidents: readonly NamespaceIncident[], pod: string): string {
   if (incidents.length === 0) return `No recorded incident hit the pod ${pod}.\n`;
   const rows = incidents.map(({ id, time, device, states, conditions, remedies, held }) => [
     id,
