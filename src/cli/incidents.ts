@@ -13,13 +13,14 @@ import {
   listedFaults,
   type NamespaceIncident,
 } from '../incidents/by-device.ts';
-import type { IncidentRecord } from '../incidents/record.ts';
-import { IncidentStore, isRecord, type ListedIncident, type RecordRead } from '../incidents/store.ts';
+import { type IncidentRecord, isRecord, type ListedIncident } from '../incidents/record.ts';
+import { IncidentStore, type RecordRead } from '../incidents/store.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { KeptFault } from '../model/fault.ts';
 import { incidentText } from '../server/pages/incident-text.ts';
 import { type Asked, askFor, printAge, REFUSAL_TEXTS } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
+import { incidentsIn } from './incident-answer.ts';
 import { podOption } from './pod-option.ts';
 import { withProgress } from './progress.ts';
 import { textTable } from './text-table.ts';
@@ -118,15 +119,6 @@ function deviceTable(devices: readonly DeviceIncidents[]): string {
     last,
   ]);
   return textTable([['DEVICE', 'INCIDENTS', 'FATAL', 'SAME CONDITION AGAIN', 'MOVED HOLDERS', 'LAST'], ...rows]);
-}
-
-/** Returns the list in an answer of the API; undefined when another program, or an older agent, answered. */
-export function incidentsIn(body: unknown): readonly ListedIncident[] | undefined {
-  const list = (body as { readonly incidents?: unknown } | undefined | null)?.incidents;
-  const isListed = (one: Partial<ListedIncident>): boolean =>
-    [one.id, one.time, one.device].every((text) => typeof text === 'string') &&
-    [one.states, one.conditions, one.holders].every(Array.isArray);
-  return Array.isArray(list) && list.every(isListed) ? list : undefined;
 }
 
 interface Found {

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import type { ListedIncident } from '../../src/incidents/store.ts';
+import type { ListedIncident } from '../../src/incidents/record.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { snapshot as sample, state } from '../metrics/sample.ts';
 import { device } from '../support/snapshots.ts';
