@@ -50,7 +50,7 @@ export interface DeviceMemory {
   readonly levels?: Levels;
   /** Its present or last holders, under the name that state files have; absent while none was ever known. */
   readonly user?: LastHolders;
-  /** A read gave its state at least once. Absent in a state file of an older version. */
+  /** A read gave its state at least once. */
   readonly wasRead?: boolean;
   /** Fatal conditions that no reading could judge so far, as keys of conditions; absent when there are none. */
   readonly unchecked?: readonly string[];
@@ -70,14 +70,14 @@ export interface HealthMemory {
   readonly events: readonly HealthEvent[];
   /** Hanging steps, keyed by family, as the supervisor reports them. */
   readonly hung?: Readonly<Record<string, readonly HungStep[]>>;
-  /** Families that were read completely since the machine booted. A state file of an older version lacks it. */
+  /** Families that were read completely since the machine booted. */
   readonly completed?: readonly string[];
   /** Hardware that was out of service when it was last listed, in this boot or before, and was not listed since; keyed as the devices. */
   readonly unreturned?: Readonly<Record<string, UnreturnedDevice>>;
-  /** What was counted of faults, as the agent keeps it, and the faults themselves. Absent in a state file of an older version. */
+  /** What was counted of faults, as the agent keeps it, and the faults themselves. */
   readonly faults?: SavedFaults;
   readonly faultList?: readonly KeptFault[];
-  /** When the agent judged, also before this run. A state file of an older version lacks it. */
+  /** When the agent judged, also before this run. */
   readonly watched?: ObservedSpans;
 }
 

@@ -10,7 +10,6 @@ import {
   SavedStateFile,
 } from '../../host/fs/saved-state.ts';
 import { readUntrustedFile } from '../../host/fs/untrusted-file.ts';
-import { deviceKey } from '../../model/device.ts';
 import type { KeptFault } from '../../model/fault.ts';
 import type { HealthMemory } from '../engine/memory.ts';
 import { unreturnedAtBoot } from '../engine/unreturned.ts';
@@ -88,21 +87,12 @@ function ignored(reason: StateIgnored, message: string): Extract<StateRead, { re
   return { ignored: reason, message };
 }
 
-/** A state that an agent kept and does not use. */
-export interface KeptState {
-  readonly path: string;
-  /** Devices that were unhealthy when it was written, as keys. None of a state from another boot. */
-  readonly unhealthy: readonly string[];
-}
-
 /** Content that a later agent or a person can still use. */
 const SET_ASIDE: ReadonlySet<StateIgnored> = new Set(['other-version', 'damaged', 'too-large']);
 
 export interface StateFile {
   /** Also removes the temporary files of interrupted writes. A file that cannot be used is renamed, so that no write destroys it. */
   read(): Promise<StateRead>;
-  /** Files that an older agent kept and that this one could use. */
-  kept(): Promise<readonly KeptState[]>;
   /**
    * Writes what changed. If the file would be too large, it omits the counters' history first and then the events, because the conditions
    * must be kept. On failure the file has the old state, and the error message is returned.
@@ -118,15 +108,6 @@ export function createStateFile(options: { readonly path: string; readonly bootI
     async read() {
       const read = await stateOf(await file.read(), bootId);
       return read.ignored !== undefined && SET_ASIDE.has(read.ignored) ? { ...read, kept: await setAside(path) } : read;
-    },
-    async kept() {
-      const states: KeptState[] = [];
-      for (const { path: kept, saved } of await file.kept()) {
-        const { state } = await stateOf(saved, bootId);
-        const unhealthy = Object.values(state?.devices ?? {}).filter(({ verdict }) => verdict.state === 'unhealthy');
-        states.push({ path: kept, unhealthy: unhealthy.map(({ device }) => deviceKey(device)) });
-      }
-      return states;
     },
     async write(state) {
       const smaller = (): SavedSections[] => [withoutRates(state), { ...withoutRates(state), events: [] }].map(sectionsOf);
