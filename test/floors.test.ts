@@ -77,6 +77,32 @@ function importsOf(path: string): string[] {
 
 const top = (path: string): string => path.split('/')[0] as string;
 
+/** What watches and judges devices on a node. */
+const AGENT =
+  /^(?:agent|supervisor|kubelet|join|health|incidents|waiting|accounting|metrics|plugin|probes|server\/(?!api\/views\.ts))(?:\/|$)/;
+/** Commands that are guests of the agent: they ask its API. What each imports of the agent beside it, and for what. */
+const GUESTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  publish: { 'incidents/record.ts': 'the form of a record in an answer', 'probes/family.ts': 'the form of what a family declares' },
+  top: {},
+  capture: {
+    'agent/agent.ts': 'reads the node twice, and records what was read',
+    'agent/options.ts': 'the time between the two reads',
+    'supervisor/isolated-reads.ts': 'reads one step after the other',
+    'supervisor/probe-thread.ts': 'reads one step after the other',
+  },
+  replay: {
+    'agent/agent.ts': 'reads what was recorded',
+    'supervisor/isolated-reads.ts': 'reads one step after the other',
+    'supervisor/probe-thread.ts': 'reads one step after the other',
+    'probes/family.ts': 'the form of what a family declares',
+  },
+  demo: {
+    'agent/agent.ts': 'starts an agent on the simulated node',
+    'probes/family.ts': 'the form of what a family declares',
+    'probes/declared/declaration.ts': 'the form of what a family declares',
+  },
+};
+
 /** Who parses text itself, and why that text is no document of strangers below a mount. Every other file uses `host/documents`. */
 const PARSERS: Readonly<Record<string, string>> = {
   'host/documents/json.ts': 'the reader of documents',
@@ -154,6 +180,16 @@ describe('floors', () => {
         .map((target) => `${path} -> ${target}`),
     );
     expect(wrong).toEqual([]);
+  });
+
+  it('lets guests of the agent ask it, and import nothing else of it', () => {
+    const found = Object.keys(GUESTS).map((guest) => [
+      guest,
+      [...imports].flatMap(([path, targets]) => (path.startsWith(`cli/${guest}/`) ? targets.filter((target) => AGENT.test(target)) : [])),
+    ]);
+    expect(found.map(([guest, targets]) => [guest, [...new Set(targets)].sort()])).toEqual(
+      Object.entries(GUESTS).map(([guest, allowed]) => [guest, Object.keys(allowed).sort()]),
+    );
   });
 
   it('names no vendor, product or device of one family in the code that all families share', () => {

@@ -30,8 +30,6 @@ export interface UsageFile {
   readonly path: string;
   /** A file that cannot be used is renamed, so that no write destroys it. */
   read(): Promise<UsageRead>;
-  /** Paths of files that an older agent kept and that this one could use. */
-  kept(): Promise<readonly string[]>;
   /** Writes what changed. `isLast`: the file gets the complete state. On failure the file has the old state, and the error message is returned. */
   write(saved: SavedUsage, isLast?: boolean): Promise<string | undefined>;
 }
@@ -44,11 +42,6 @@ export function createUsageFile(path: string, bootId: string, maxBytes = MAX_BYT
     async read() {
       const result = await checked(await file.read());
       return result.ignored === undefined || result.ignored === 'absent' ? result : { ...result, kept: await setAside(path) };
-    },
-    async kept() {
-      const paths: string[] = [];
-      for (const one of await file.kept()) if ((await checked(one.saved)).ignored === undefined) paths.push(one.path);
-      return paths;
     },
     write: ({ accounts, waiting = {}, ...times }, isLast) => file.write({ times, waiting, ...accounts }, undefined, isLast),
   };

@@ -311,6 +311,7 @@ async function build(
       claimFileProblems: claimFileProblems.map(({ code }) => code),
       ...(pods?.isUp === undefined ? {} : { isPodsApiUp: pods.isUp }),
       ...(host === undefined ? {} : { host }),
+      ...(incidents === undefined ? {} : { failures: incidents.failures() }),
       ...(access === undefined ? {} : { webConfig: access.stats() }),
       ...(file === undefined ? {} : { config: file }),
       ...(succession === undefined ? {} : { sockets: succession.sockets.stats() }),

@@ -12,7 +12,7 @@ import type { Snapshot } from '../model/snapshot.ts';
 import type { Usage } from '../model/usage.ts';
 import { type WaitingSettings, WaitingTracker } from '../waiting/tracker.ts';
 import type { AgentSettings } from './settings.ts';
-import { bootIdOf, StateLease, tellKept } from './state.ts';
+import { bootIdOf, StateLease } from './state.ts';
 
 /** Snapshots of one refresh that come within this time are saved together. */
 const SETTLE_MS = 100;
@@ -70,7 +70,6 @@ export class AccountingService {
   static async open(settings: AgentSettings, logger: Logger, clock: UptimeClock, lease = new StateLease()): Promise<AccountingService> {
     const { file: stateFile } = settings.state;
     const file = stateFile === '' ? undefined : createUsageFile(join(dirname(stateFile), 'usage.json'), bootIdOf(settings.roots.procfs));
-    for (const path of (await file?.kept()) ?? []) tellKept(logger, path, { to: file?.path ?? '', what: 'usage' });
     const read = await file?.read();
     if (file !== undefined && read?.ignored !== undefined && read.ignored !== 'absent') {
       tellUnused(logger, file.path, { reason: read.ignored, detail: read.message, kept: read.kept });

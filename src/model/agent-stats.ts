@@ -31,6 +31,8 @@ export interface AgentStats {
   readonly claimFileProblems?: readonly ClaimFileReason[];
   /** Whether the kubelet's Pods API answers; absent while it was not asked. */
   readonly isPodsApiUp?: boolean;
+  /** How often each device became unhealthy within the last seven days, by the kept incidents; absent where none are kept. */
+  readonly failures?: readonly { readonly device: string; readonly count: number }[];
   /** Absent while no resource is configured. */
   readonly plugin?: PluginStats;
   /** Absent without a web configuration file. */

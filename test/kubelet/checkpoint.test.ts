@@ -105,11 +105,6 @@ describe('reading the checkpoint', () => {
     ['a loop of links', 'not-a-file', (path) => symlinkSync(path, path)],
     ['46 MB', 'too-large', (path) => writeFileSync(path, Buffer.alloc(46_000_000, 32))],
     ['half a checkpoint', 'not-a-checkpoint', (path) => writeFileSync(path, checkpoint([entry]).slice(0, 40))],
-    [
-      'too many entries',
-      'too-many-entries',
-      (path) => writeFileSync(path, checkpoint(Array.from({ length: 20_001 }, (_, n) => ({ ...entry, PodUID: `u${n}` })))),
-    ],
   ])('reports %s as %s, and reads the checkpoint once it is back', async (_, code, place) => {
     const path = join(temporaryDirectory(), 'kubelet_internal_checkpoint');
     const reader = readerOf(path);

@@ -83,8 +83,6 @@ export const startFailed = logCondition({
 
 /** What the bus shows, of every family with {@link BusHardware}. */
 export const busConditions: readonly ConditionSpec[] = [notStarted, driverUnbound, driverMissing, nodeMissing, handedOver, notInUse];
-/** With what the log of the driver core tells, for families that have no words of their own for it. */
-export const busAndLogConditions: readonly ConditionSpec[] = [...busConditions, startFailed];
 
 const failed = (drivers: readonly string[]): Omit<LogRow, 'name' | 'text'> => ({
   drivers,
