@@ -106,7 +106,7 @@ describe('--family.dir', () => {
 });
 
 describe('a declared family', () => {
-  it('does not block another: a file that hangs, a program that hangs, a program without end', { timeout: 60_000 }, () => {
+  it('does not block another: a file that hangs, a program that hangs, a program without end', () => {
     const dir = join(directory, 'hostile');
     mkdirSync(dir, { mode: 0o755 });
     writeFileSync(join(dir, 'acme.yaml'), ACME);
@@ -161,7 +161,7 @@ readings:
     expect(problems.filter(({ family }: { family?: string }) => !['bad', undefined].includes(family))).toEqual([]);
   });
 
-  it('leaves a declaration out when others can change it', { timeout: 90_000 }, () => {
+  it('leaves a declaration out when others can change it', () => {
     const dir = join(directory, 'open');
     mkdirSync(dir);
     const marker = join(directory, 'marker');

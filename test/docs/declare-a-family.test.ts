@@ -36,7 +36,7 @@ describe('docs/declare-a-family.md', () => {
     expect(declaration.trimEnd().split('\n').length).toBeLessThanOrEqual(30);
   });
 
-  it('shows what its commands print', { timeout: 120_000 }, () => {
+  it('shows what its commands print', () => {
     for (const script of blocks('sh')) expect(run(script)).toBe('');
     for (const block of blocks('console')) {
       const [, ...steps] = `\n${block}`.split(/\n\$ /);
@@ -82,10 +82,10 @@ describe('the invented card on a node', () => {
       flags: [`--family.dir=${directory}/served`],
     });
     await node.start();
-  }, 60_000);
+  });
   afterAll(async () => await node.stop());
 
-  it('has metrics with pods, a condition, is Unhealthy at the kubelet, and is on the page', { timeout: 120_000 }, async () => {
+  it('has metrics with pods, a condition, is Unhealthy at the kubelet, and is on the page', async () => {
     const agent = node.agent;
     if (agent === undefined) throw new Error('no agent');
     await expect.poll(() => node.list()).toEqual({ X1A0: 'Healthy', X1A1: 'Healthy' });

@@ -10,7 +10,7 @@ import { simulationOptions } from '../../src/sim/options.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 
-const WAIT = { timeout: 40_000, interval: 50 };
+const WAIT = { interval: 50 };
 const AMD = '0020:10:00.0';
 const MLX5 = '0000:10:00.0';
 const GPUS = [1, 2, 3, 4].map((at) => ({ id: `GPU-5e1f0000-0000-4000-8000-00000000000${at}`, slot: `0008:0${at}:00` }));
@@ -46,7 +46,7 @@ beforeAll(async () => {
   await agent.until('all are held', (page) =>
     [AMD, 'mlx5_0'].every((device) => new RegExp(`^container_device_allocation\\{.*device="${device}`, 'm').test(page)),
   );
-}, 60_000);
+});
 afterAll(async () => {
   await agent?.stop('SIGKILL');
   await node?.stop();

@@ -34,7 +34,7 @@ describe.skipIf(!isThere)(
       const device = /^device_info\{device="([^"]+)".*family="netdev",kind="pf"/m.exec(await demo.metrics())?.[1] ?? '';
       expect(await run(['demo', 'fault', 'port-down', `netdev/${device}`, `--demo=${demo.child.pid}`], env)).toMatchObject({ status: 0 });
       browser = await chromium.launch({ executablePath: BROWSER, args: QUIET });
-    }, 60_000);
+    });
 
     afterAll(async () => {
       await browser?.close();
@@ -85,7 +85,7 @@ describe.skipIf(!isThere)(
         'nvme namespace': ['Busy', 'Read', 'Written'],
       });
       for (const name of ['ens1f0', 'nvme0', 'nvme0n1']) expect(await page.getByText(name).count(), name).toBeGreaterThan(0);
-    }, 40_000);
+    });
 
     it('tell a fault of a port once, and refer to it from its virtual functions', async () => {
       const page = await open('/?family=netdev', 1_280);
@@ -101,7 +101,7 @@ describe.skipIf(!isThere)(
       const ofPort = told.filter(([text]) => String(text).includes(' as '));
       expect(ofPort.length).toBeGreaterThan(1);
       for (const [, reasons] of ofPort) expect(reasons, 'what to do stands at the port').toBe(0);
-    }, 40_000);
+    });
 
     it('have pages without a violation that axe finds, and that a phone shows without moving them sideways', async () => {
       const page = await open('/', 375);
@@ -119,6 +119,6 @@ describe.skipIf(!isThere)(
           path,
         ).toEqual([]);
       }
-    }, 60_000);
+    });
   },
 );

@@ -10,7 +10,7 @@ import { type NodeSettings, ServedNode, type ToldEvent } from './served-node.ts'
 
 /** What is promised from the moment that the policy says so to the kubelet's copy of the list. */
 const PROMISE_MS = 2_000;
-const WAIT = { timeout: 30_000, interval: 20 };
+const WAIT = { interval: 20 };
 
 const load = async (name: string): Promise<DeviceFamily> => (familyLoaders[name] as () => Promise<DeviceFamily>)();
 const infiniband = await load('infiniband');

@@ -189,5 +189,4 @@ it.each(subjects.map((subject) => [subject.oracle.family.name, subject] as const
       if (failure !== undefined) expect.fail(`seed ${seed}:\n${failure}`);
     }
   },
-  86_400_000,
 );

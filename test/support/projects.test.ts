@@ -29,12 +29,12 @@ describe('the project of a file', () => {
     ["const isCi = process.env.CI === '1';", 'pure'],
     ["process.chdir('/');", 'tests'],
     ["expect(page).toContain('process_open_fds 3');", 'tests'],
-    ['// Project: programs. It waits minutes.', 'pure'],
+    ["import { PROGRAM } from './program.ts';", 'programs'],
     ['const prometheus = await startPrometheus({});', 'programs'],
     ["describe.skipIf(!isInstalled('promtool'))('rules', () => {});", 'programs'],
   ])('%s: %s', (text, project) => {
     expect(sorted(text)).toBe(project);
-    if (project !== 'programs') expect(sorted('', text), 'said by a helper').toBe(project);
+    expect(sorted('', text), 'said by a helper').toBe(project);
   });
 
   it('is one of its folder where the folder has one', () => {

@@ -11,7 +11,7 @@ import { relayServer } from '../../../src/host/kernel-log/relay.ts';
 import { PROGRAM } from '../../support/program.ts';
 
 const BOOT_MS = Date.now() - 3_600_000;
-const WAIT = { timeout: 40_000, interval: 20 };
+const WAIT = { interval: 20 };
 
 let directory: string;
 let log: string;

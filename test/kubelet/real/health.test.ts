@@ -13,7 +13,7 @@ const SETTINGS = {
 };
 /** What is promised from the verdict to the kubelet's copy of the list. */
 const PROMISE_MS = 2_000;
-const WAIT = { timeout: 40_000, interval: 20 };
+const WAIT = { interval: 20 };
 
 const asking = (name: string, count = 1) => ({ ...podNamed(name), containers: [{ name: 'rank', wants: { [HCA]: count } }] });
 

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/host/clock.ts';
 import { StepRecord } from '../../../src/host/fs/step-record.ts';
 import { createHost } from '../../../src/host/host.ts';
@@ -13,6 +13,7 @@ import { type Told, toldOf } from '../../support/told.ts';
 import { documentOf } from './scripted-document.ts';
 import { type LiveNode, liveNode, plainHost } from './scripted-machine.ts';
 import { hopper, MIB, type ScriptedGpu, type ScriptedNode } from './scripted-script.ts';
+import { until } from '../../support/until.ts';
 
 const nodes: LiveNode[] = [];
 const probes: Probe[] = [];
@@ -414,7 +415,7 @@ describe('an Xid from the library', () => {
     await sleep(700);
     isWoken();
     node.write({ gpus: [hopper(0), withLines(hopper(1), 'xid = 1 79')] });
-    await vi.waitUntil(isWoken, { timeout: 40_000 });
+    await until(isWoken);
     expect(xids(await probe.collect())).toEqual([['79', 'fatal']]);
     expect(holding(reportOf(await probe.collect(), 0))).toEqual([]);
   });
@@ -427,7 +428,7 @@ describe('an Xid from the library', () => {
     await sleep(700);
     isWoken();
     node.write({ gpus: [hopper(0), withLines(hopper(1), 'xid = 1 79')] });
-    await vi.waitUntil(isWoken, { timeout: 40_000 });
+    await until(isWoken);
     expect(xids(await probe.collect())).toEqual([]);
   });
 });

@@ -109,7 +109,7 @@ export class Rollouts {
 
   async #equal(): Promise<void> {
     const isEqual = async (): Promise<boolean> => (await this.#kubelet.offered(HCA)).join() === this.#expected().join();
-    await until(isEqual, `the kubelet offers ${this.#expected().join()}`, LIMIT_MS).catch(async (error: unknown) => {
+    await until(isEqual, `the kubelet offers ${this.#expected().join()}`).catch(async (error: unknown) => {
       const { agent } = this.#current as Serving;
       const page = (await agent.metrics())
         .split('\n')
@@ -128,7 +128,7 @@ export class Rollouts {
     const agent = await serve([...own, ...this.#kubelet.flags(), `--config.file=${path}`, '--state.file=', '--refresh.interval=1s']);
     const serving = { agent, view, unused };
     this.#agents.push(serving);
-    await agent.until('it is registered', (page) => seriesValue(page, 'device_agent_plugin_streams', { resource: HCA }) === 1, LIMIT_MS);
+    await agent.until('it is registered', (page) => seriesValue(page, 'device_agent_plugin_streams', { resource: HCA }) === 1);
     return serving;
   }
 
