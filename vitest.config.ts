@@ -32,7 +32,7 @@ export default defineConfig({
     // A machine that others use too delays the processes of a test. The report names each test that needed another run.
     retry: process.env.CI === undefined ? 0 : 2,
     projects: [
-      { extends: true, test: { name: 'floors', include: ['test/floors.test.ts'] } },
+      { extends: true, test: { name: 'floors', include: filesOf('floors') } },
       // What a file says decides which of these three runs it: test/support/projects.ts. The pure ones wait for nothing, and come last.
       { extends: true, test: { name: 'pure', include: filesOf('pure'), isolate: false, maxWorkers: 2, sequence: { groupOrder: 1 } } },
       { extends: true, test: { name: 'tests', include: filesOf('tests'), globalSetup: PROGRAM_SETUP } },

@@ -1,3 +1,4 @@
+// Project: programs. Histories in number.
 import { rmSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { DeviceReport } from '../../src/model/collection.ts';

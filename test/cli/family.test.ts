@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ACME, acmeFiles } from '../probes/declared/support.ts';
 import { buildMachine, type Machine } from '../support/machine.ts';
 import { PROGRAM } from '../support/program.ts';
+import { DEADLINE_MS } from '../support/until.ts';
 
 let directory: string;
 let machine: Machine;
@@ -25,7 +26,7 @@ interface Ended {
   readonly stderr: string;
 }
 
-const run = (...args: string[]): Ended => spawnSync(process.execPath, [PROGRAM, ...args], { encoding: 'utf8', timeout: 30_000 });
+const run = (...args: string[]): Ended => spawnSync(process.execPath, [PROGRAM, ...args], { encoding: 'utf8', timeout: DEADLINE_MS });
 const roots = (root: string): string[] => [`--path.sysfs=${root}/sys`, `--path.procfs=${root}/proc`, `--path.dev=${root}/dev`];
 
 describe('device-agent family check', () => {

@@ -39,8 +39,8 @@ beforeAll(async () => {
   // A fault waits for an answer of the kubelet that is not older.
   await eventually(async () => expect((await json<{ faults: object[] }>('/api/incidents')).faults).not.toEqual([]));
   // The thread that reads the kernel log answers a little later.
-  await eventually(
-    async () => expect((await json<{ kernel?: { lines: object[] } }>(`/api/incidents/${incident}`)).kernel?.lines).not.toEqual([]),
+  await eventually(async () =>
+    expect((await json<{ kernel?: { lines: object[] } }>(`/api/incidents/${incident}`)).kernel?.lines).not.toEqual([]),
   );
 });
 afterAll(async () => {

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { ServedNode } from '../e2e/served-node.ts';
 import { PROGRAM } from '../support/program.ts';
+import { DEADLINE_MS } from '../support/until.ts';
 
 const text = readFileSync('docs/declare-a-family.md', 'utf8');
 const blocks = (language: string): readonly string[] =>
@@ -27,7 +28,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 /** Stdout and stderr of one command line in the tutorial's directory. */
 function run(line: string): string {
   const env = { ...process.env, PATH: `${directory}/bin:${process.env.PATH}` };
-  const { stdout, stderr } = spawnSync('sh', ['-c', line], { cwd: directory, encoding: 'utf8', env, timeout: 60_000 });
+  const { stdout, stderr } = spawnSync('sh', ['-c', line], { cwd: directory, encoding: 'utf8', env, timeout: DEADLINE_MS });
   return stdout + stderr;
 }
 

@@ -57,19 +57,17 @@ function counted(page: string): readonly Counted[] {
 
 it('counts the series of a device and of its container as the document does', async () => {
   expect(rows).toHaveLength(7);
-  await eventually(
-    async () => {
-      const found = counted(await demo.metrics());
-      const measured = rows.map((row) => {
-        const own = found.filter(({ kind, model }) => kind === row.kind && row.model.test(model));
-        // Further readings come while devices are in use.
-        return {
-          ...row,
-          ofDevice: Math.max(...own.map(({ ofDevice }) => ofDevice)),
-          ofContainer: Math.max(...own.flatMap(({ ofContainers }) => (ofContainers.length === 1 ? ofContainers : []))),
-        };
-      });
-      expect(measured).toEqual(rows);
-    },
-  );
+  await eventually(async () => {
+    const found = counted(await demo.metrics());
+    const measured = rows.map((row) => {
+      const own = found.filter(({ kind, model }) => kind === row.kind && row.model.test(model));
+      // Further readings come while devices are in use.
+      return {
+        ...row,
+        ofDevice: Math.max(...own.map(({ ofDevice }) => ofDevice)),
+        ofContainer: Math.max(...own.flatMap(({ ofContainers }) => (ofContainers.length === 1 ? ofContainers : []))),
+      };
+    });
+    expect(measured).toEqual(rows);
+  });
 });

@@ -9,7 +9,7 @@ import { startPrometheus } from '../support/prometheus.ts';
 import { quickRules, scrapeJob } from '../support/scrapes.ts';
 import { type ServedAgent, startAgent } from '../support/serve.ts';
 import { unless } from '../support/skipped.ts';
-import { eventually } from '../support/until.ts';
+import { DEADLINE_MS, eventually } from '../support/until.ts';
 
 const text = readFileSync('docs/tour.md', 'utf8');
 const steps = [...text.matchAll(/^```console\n\$ (.*)\n((?:.*\n)*?)```/gm)].map(([, line = '', printed = '']) => ({
@@ -47,7 +47,7 @@ function run(line: string): string {
   const address = new URL(demo.url).host;
   const [source = ''] = /^ *\. .*\/env$/m.exec(demo.log()) ?? [];
   const command = `${source}\n${line.replace('localhost:9835', address)}`;
-  const { stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8', env: environment(), timeout: 30_000 });
+  const { stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8', env: environment(), timeout: DEADLINE_MS });
   return stdout + stderr;
 }
 

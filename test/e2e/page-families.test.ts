@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { run } from '../cli/command-line.ts';
 import { PROGRAM } from '../support/program.ts';
 import { type ServedAgent, startAgent } from '../support/serve.ts';
+import { DEADLINE_MS } from '../support/until.ts';
 
 const BROWSER = '/usr/bin/chromium';
 const isThere = existsSync(BROWSER);
@@ -90,7 +91,7 @@ describe.skipIf(!isThere)(
     it('tell a fault of a port once, and refer to it from its virtual functions', async () => {
       const page = await open('/?family=netdev', 1_280);
       const port = (await keysOf('netdev pf'))[0];
-      await page.locator(`tr[data-key="${port}"] + tr.why`).getByText('Check cable').waitFor({ timeout: 40_000 });
+      await page.locator(`tr[data-key="${port}"] + tr.why`).getByText('Check cable').waitFor({ timeout: DEADLINE_MS });
       const functions = await keysOf('netdev vf');
       const told = await Promise.all(
         functions.map(async (key) => [

@@ -9,8 +9,8 @@ import { hopper } from '../probes/nvidia/scripted-script.ts';
 import { PROGRAM } from '../support/program.ts';
 import { repetitions } from '../support/repetitions.ts';
 import { type ServedAgent, seriesValue } from '../support/serve.ts';
-import { ServedNode } from './served-node.ts';
 import { eventually } from '../support/until.ts';
+import { ServedNode } from './served-node.ts';
 
 const run = promisify(execFile);
 const TURNS = repetitions(2, 8);

@@ -8,8 +8,8 @@ import { CheckpointReader, parseCheckpoint } from '../../src/kubelet/checkpoint/
 import type { CheckpointReason } from '../../src/model/pod-resources.ts';
 import { checkpointData } from '../../src/sim/kubelet/checkpoint.ts';
 import { builtDocumentThread } from '../support/documents.ts';
-import { temporaryDirectory } from './support/node.ts';
 import { eventually } from '../support/until.ts';
+import { temporaryDirectory } from './support/node.ts';
 
 const entry = {
   PodUID: 'u1',

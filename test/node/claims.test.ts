@@ -11,13 +11,12 @@ import { createPodResourcesPoller } from '../../src/kubelet/poller.ts';
 import { claimDeviceKey } from '../../src/model/claim-hardware.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import { builtDocumentThread } from '../support/documents.ts';
+import { eventually } from '../support/until.ts';
 import { Cluster, whyNoCluster } from './support/cluster.ts';
 import { MetadataDriver } from './support/metadata-driver.ts';
-import { eventually } from '../support/until.ts';
 
 const missing = whyNoCluster();
 const CACHE = process.env.K8S_CACHE ?? join(homedir(), 'k8s-cache');
-const WAIT = { interval: 300 };
 /** The kubelet knows the claim and none of its devices. */
 const PREPARING = { pod_resources: { containers: [{ dynamic_resources: [{ claim_name: 'late', claim_namespace: 'default' }] }] } };
 
@@ -117,21 +116,19 @@ describe.skipIf(missing !== undefined)(`claims of a real kubelet${missing === un
 
   it('lead to the hardware that the drivers name, for shared claims and for several requests', async () => {
     const address = (device: string): string => `0000:3b:00.${device === 'm-0' ? 2 : 3}`;
-    await eventually(
-      async () => {
-        const lines = await found();
-        expect(lines).toHaveLength(5);
-        const shared = lines.find((line) => line.startsWith('share-a'))?.split(' ')[1] ?? '';
-        const other = shared === 'm-0' ? 'm-1' : 'm-0';
-        expect(lines).toEqual([
-          `both ${other} metadata ${address(other)}`,
-          'both n-0 cdi /dev/test/part0',
-          'both n-1 cdi /dev/test/part1',
-          `share-a ${shared} metadata ${address(shared)}`,
-          `share-b ${shared} metadata ${address(shared)}`,
-        ]);
-      },
-    );
+    await eventually(async () => {
+      const lines = await found();
+      expect(lines).toHaveLength(5);
+      const shared = lines.find((line) => line.startsWith('share-a'))?.split(' ')[1] ?? '';
+      const other = shared === 'm-0' ? 'm-1' : 'm-0';
+      expect(lines).toEqual([
+        `both ${other} metadata ${address(other)}`,
+        'both n-0 cdi /dev/test/part0',
+        'both n-1 cdi /dev/test/part1',
+        `share-a ${shared} metadata ${address(shared)}`,
+        `share-b ${shared} metadata ${address(shared)}`,
+      ]);
+    });
   });
 
   it('are no allocation while the device is not attached yet, nor while its driver prepares it', async () => {

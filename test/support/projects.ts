@@ -18,11 +18,11 @@ const BY_PLACE: readonly (readonly [place: string, project: Project])[] = [
 ];
 
 /**
- * How a file of tests or a helper starts the built program, or a program of others that takes seconds or that few developers have; or what it says in its first
- * line because it needs real time, many histories or another machine.
+ * How a file of tests or a helper starts the built program, or a program of others that takes seconds or that few developers have, or repeats what chance decides;
+ * or what it says in its first line because it needs real time or plays histories in number.
  */
 const OF_PROGRAMS =
-  /\bfrom '[^']*\/program\.ts'|^\/\/ Project: programs\b|\bstart(?:Prometheus|Alertmanager)\(|isInstalled\('promtool'\)|support\/promtool\.ts'|'promtool', 'cc'|\bchromium\b|support\/chart\.ts'|python-package\.ts'/;
+  /\bfrom '[^']*\/program\.ts'|^\/\/ Project: programs\b|\bstart(?:Prometheus|Alertmanager)\(|isInstalled\('promtool'\)|support\/promtool\.ts'|'promtool', 'cc'|\bchromium\b|support\/chart\.ts'|python-package\.ts'|repetitions\.ts'/;
 
 /**
  * What others in the same process would notice, or what needs a process of its own: processes that run beside the test, threads, sockets, mocked modules and clocks,
@@ -54,7 +54,7 @@ function withHelpers(path: string, seen = new Map<string, string>()): ReadonlyMa
 }
 
 /**
- * Which project runs a file: a folder of its own decides, then what it and its helpers say. `programs`: it starts the built program or programs of others, or says that it needs
+ * Which project runs a file: a folder of its own decides, then what it and its helpers say. `programs`: it starts the built program or programs of others, plays histories, or needs
  * real time. `pure`: it shares a process with other files, because it does nothing that others would notice. `tests`: all else, each file in a process of its own.
  */
 export function projectOf(path: string): Project {

@@ -8,6 +8,7 @@ import { DRAResourceHealthClient, HealthStatus, type NodeWatchResourcesResponse 
 import { DRAResourceHealthClient as AlphaClient } from '../../../src/generated/drahealth/v1alpha1/api.ts';
 import { draHealth } from '../../../src/server/feed/feed-sockets.ts';
 import type { HealthFeed } from '../../../src/server/feed/health-feed.ts';
+import { until } from '../../support/until.ts';
 import { serveFeedSocket } from './served.ts';
 import { broken, feedOf, gpu, snapshotOf } from './support.ts';
 
@@ -124,7 +125,7 @@ describe('the health feed on a socket', () => {
     await expect
       .poll(async () => {
         const next = watch();
-        await new Promise((resolve) => setTimeout(resolve, 100));
+        await until(() => next.lists.length > 0 || next.error() !== undefined, 'it is served or refused');
         return next.lists.length;
       })
       .toBe(1);

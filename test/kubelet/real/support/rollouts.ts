@@ -12,7 +12,6 @@ const ALL = Array.from({ length: 8 }, (_, at) => `mlx5_${at}`);
 const VIEWS = { all: ALL, half: ALL.slice(0, 4) } as const;
 type View = keyof typeof VIEWS;
 
-const LIMIT_MS = 180_000;
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** A kubelet that offers devices and admits pods. */
