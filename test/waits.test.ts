@@ -1,12 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
-/** Ends a line that gives a test or a wait a limit of its own. */
+/** Gives a test or a wait a limit of its own. */
 const OWN_LIMIT = /\btimeout: [\d_]+[,\s}]|^\s*\}, \d{1,3}(?:_\d{3})+\);$|\bvi\.wait(?:For|Until)\(/;
 const REAL_TIME =
   /\bsetTimeout\(|\bsetInterval\(|import \{ setTimeout\b|\bperformance\.now\(\)|\bDate\.now\(\)|\bhrtime\b|\b(?:sleep|pause)\(-?(?:\d|[A-Z]|ms\b)/;
 /** They measure the agent on a node of its own, where real time is what they ask for. */
 const MEASURING = /^(?:gpu|node|kernel|kubelet\/real|release)\//;
+
+/** How long the agent under test waits. */
+const OPTIONS_OF_THE_AGENT: ReadonlySet<string> = new Set(['accounting/disk-agent.ts', 'agent/core-settings.ts']);
 
 /** Files of tests that use real time, and why that decides nothing: what they wait for is an event. */
 const WITH_REAL_TIME: Readonly<Record<string, string>> = {
@@ -35,6 +38,7 @@ const WITH_REAL_TIME: Readonly<Record<string, string>> = {
   'kubelet/claims/cdi.test.ts': 'a file that is written all the time',
   'oracle/node.ts': 'looks whether a command sleeps',
   'oracle/two-agents.ts': 'two agents in real time',
+  'plugin/hostile-kubelets.test.ts': 'registrations that count as lasting',
   'plugin/offered.test.ts': 'asks from time to time',
   'plugin/plugin.test.ts': 'changes from time to time',
   'plugin/restarts.test.ts': 'pods come from time to time',
@@ -64,13 +68,8 @@ const placesOf = (path: string, pattern: RegExp): string[] =>
 
 describe('a wait in a test', () => {
   it('has the deadline that all have: `until`, `eventually` and `expect.poll` know it', () => {
-    const agentOptions = /podresources|refresh|options|defaults|\bdoctor\b|configuration/;
-    expect(
-      files
-        .filter((path) => !/^gpu\//.test(path))
-        .flatMap((path) => placesOf(path, OWN_LIMIT))
-        .filter((place) => !agentOptions.test(place)),
-    ).toEqual([]);
+    const looked = files.filter((path) => !MEASURING.test(path) && !OPTIONS_OF_THE_AGENT.has(path));
+    expect(looked.flatMap((path) => placesOf(path, OWN_LIMIT))).toEqual([]);
   });
 
   it('is for an event, and never for time', () => {

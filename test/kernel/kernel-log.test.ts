@@ -11,7 +11,6 @@ const ofNvidia = (name: string): boolean => /NVRM|nvswitch/.test(name);
 const names = [...Object.values(forgedNames(GPU)).filter(ofNvidia), ...Object.values(forgedNames(CARD)).filter((name) => !ofNvidia(name))];
 const FAMILIES = ['amdgpu', 'fpga', 'infiniband', 'intelgpu', 'netdev', 'nvidia', 'nvme'];
 
-
 const found = findKernel();
 if ('missing' in found) process.stderr.write(`skipped: forged records of the kernel log, ${found.missing}\n`);
 

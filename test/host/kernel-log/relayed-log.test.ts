@@ -319,13 +319,10 @@ describe('the server that passes the log on', () => {
     client.pause();
     for (let times = 0; times < 10_000; times += 1) client.write('?');
     await expect.poll(() => logs[0]?.reads ?? 0, WAIT).toBeGreaterThan(0);
-    await othersAnswered();
-    const early = logs[0]?.reads ?? Number.NaN;
     for (let times = 0; times < 10_000; times += 1) client.write('?');
     await othersAnswered();
-    // What the buffers of the socket take, and one answer.
-    expect(logs[0]?.reads).toBe(early);
-    expect(early * 1_000).toBeLessThan(2_000_000);
+    // What the buffers of the socket take, and one answer: an answer to each question would be hundreds of megabytes.
+    expect((logs[0]?.reads ?? Number.NaN) * 1_000).toBeLessThan(2_000_000);
   });
 
   it('closes the log of a client that is gone, in the middle of an answer, too', async () => {
