@@ -318,5 +318,5 @@ describe('the accounts of a node', () => {
     for (let seed = 1; seed <= HISTORIES; seed += 1) expect(live(seed, seen)).toEqual([]);
     expect(seen.steps).toBe(HISTORIES * STEPS);
     expect(Math.min(...Object.values(seen))).toBeGreaterThan(HISTORIES / 2);
-  }, 120_000);
+  });
 });

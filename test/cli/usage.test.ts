@@ -93,7 +93,7 @@ describe('device-agent usage with an agent', () => {
       { env: withUsageTimes({ 'zero-for': 0 }) },
     );
     try {
-      await agent.until('an account', (page) => /^container_device_allocated_seconds_total\{.*\} (?!0$)/m.test(page), 30_000);
+      await agent.until('an account', (page) => /^container_device_allocated_seconds_total\{.*\} (?!0$)/m.test(page));
       const { status, stdout } = await run(['usage', '-o', 'json', '--by=pod', `--web.listen-address=${new URL(agent.url).host}`]);
       const report = JSON.parse(stdout) as { source: string; rows: { name: string; shareSeconds: number }[] };
       expect([status, report.source]).toEqual([0, 'agent']);
@@ -108,7 +108,7 @@ describe('device-agent usage with an agent', () => {
     } finally {
       await agent.stop('SIGKILL');
     }
-  }, 60_000);
+  });
 });
 
 describe('the table and the CSV', () => {

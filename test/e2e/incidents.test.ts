@@ -11,7 +11,7 @@ import { run } from '../cli/command-line.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 
-const WAIT = { timeout: 40_000, interval: 50 };
+const WAIT = { interval: 50 };
 const SECOND_GPU = 'GPU-5e1f0000-0000-4000-8000-000000000002';
 
 let node: SimulatedNode;
@@ -44,7 +44,7 @@ beforeAll(async () => {
   await agent.until('all are held', (page) =>
     ['GPU', 'mlx5_1', '0010'].every((device) => new RegExp(`^container_device_allocation\\{.*device="${device}`, 'm').test(page)),
   );
-}, 60_000);
+});
 afterAll(async () => {
   await agent?.stop('SIGKILL');
   await node?.stop();

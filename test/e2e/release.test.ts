@@ -2,19 +2,20 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, expect, it, vi } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { family as nvidia } from '../../src/probes/nvidia/index.ts';
 import { scriptedLibrary } from '../probes/nvidia/scripted-machine.ts';
 import { hopper } from '../probes/nvidia/scripted-script.ts';
 import { PROGRAM } from '../support/program.ts';
 import { repetitions } from '../support/repetitions.ts';
 import { type ServedAgent, seriesValue } from '../support/serve.ts';
+import { eventually } from '../support/until.ts';
 import { ServedNode } from './served-node.ts';
 
 const run = promisify(execFile);
 const TURNS = repetitions(2, 8);
 const UUID = hopper(0).values.uuid as string;
-const WAIT = { timeout: 40_000, interval: 50 };
+const WAIT = { interval: 50 };
 
 let node: ServedNode;
 let library: ReturnType<typeof scriptedLibrary>;
@@ -97,9 +98,9 @@ it(`closes the driver on three ways, ${TURNS} times each, and opens it again`, a
     mkdirSync(join(node.root, `proc/driver/nvidia/gpus/0000:${(0x40 + turn).toString(16)}:00.0`));
     await agent.until('the GPUs again', isRead);
     // A GPU that the driver got meanwhile makes the agent open the library once more.
-    await vi.waitFor(() => expect(usedOf(agent)).toEqual(both), WAIT);
+    await eventually(() => expect(usedOf(agent)).toEqual(both));
   }
-}, 180_000);
+});
 
 it('opens the driver by itself when the time is over, refuses what it cannot do, and asks no driver that hangs', async () => {
   const agent = await start();
@@ -132,4 +133,4 @@ it('opens the driver by itself when the time is over, refuses what it cannot do,
       WAIT,
     )
     .toMatch(/calls hang in the driver/);
-}, 60_000);
+});

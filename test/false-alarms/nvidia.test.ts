@@ -1,3 +1,4 @@
+// Project: programs. Histories in number.
 import { describe, expect, it } from 'vitest';
 import { readyDevices } from '../../src/health/journal/ready-devices.ts';
 import { createExposition } from '../../src/metrics/page/exposition.ts';

@@ -1,13 +1,14 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
 import { CheckpointReader, parseCheckpoint } from '../../src/kubelet/checkpoint/checkpoint.ts';
 
 import type { CheckpointReason } from '../../src/model/pod-resources.ts';
 import { checkpointData } from '../../src/sim/kubelet/checkpoint.ts';
 import { builtDocumentThread } from '../support/documents.ts';
+import { eventually } from '../support/until.ts';
 import { temporaryDirectory } from './support/node.ts';
 
 const entry = {
@@ -110,7 +111,7 @@ describe('reading the checkpoint', () => {
     const reader = readerOf(path);
     place(path);
     // On a busy machine the thread of a large document can start later than a read waits.
-    await vi.waitFor(async () => expect((await reader.read()).problem?.code).toBe(code), 15_000);
+    await eventually(async () => expect((await reader.read()).problem?.code).toBe(code));
     for (let time = 0; time < 8; time += 1)
       expect(await reader.read()).toEqual({ entries: expect.anything(), problem: expect.objectContaining({ code }) });
     expect(reader.isPending).toBe(false);

@@ -17,7 +17,6 @@ it.each(subjects.map((subject) => [subject.oracle.family.name, subject] as const
       if (failure !== undefined) expect.fail(`seed ${seed}: ${failure}`);
     }
   },
-  86_400_000,
 );
 
 /** Lines of NVIDIA's driver have histories of their own, and the captured machine of VE has cards that are not well. */

@@ -1,5 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { usageOptions } from '../../src/accounting/options.ts';
@@ -24,6 +23,7 @@ import { type ListCall, ListStream, ResourceOffers } from '../../src/plugin/offe
 import { pluginOptions } from '../../src/plugin/options.ts';
 import { healthFeedOptions, webOptions } from '../../src/server/options.ts';
 import { stallOptions } from '../../src/waiting/options.ts';
+import { folderInMemory } from '../support/folder-in-memory.ts';
 import { TestKubelet } from '../support/kubelet/kubelet.ts';
 import { probeOptions } from '../support/probe-options.ts';
 import type { OracleFamily } from './family.ts';
@@ -47,9 +47,6 @@ const QUIET_ROUNDS = 3;
 /** Real-time interval of the checks for sleeping commands. A sleeping command counts as hanging. */
 const LOOK_MS = 2;
 
-/** Directory in memory, because syncing state files to a disk would take most of the time of a history. */
-const MEMORY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
-
 /** Machine of each family, built once, because creating hundreds of files takes longer than a history. */
 const machines = new Map<OracleFamily, OverlaidTree>();
 process.once('exit', () => {
@@ -59,7 +56,7 @@ process.once('exit', () => {
 function machineOf(family: OracleFamily): OverlaidTree {
   const known = machines.get(family);
   if (known !== undefined) return known;
-  const tree = new OverlaidTree(mkdtempSync(join(MEMORY, 'device-agent-oracle-')));
+  const tree = new OverlaidTree(folderInMemory('device-agent-oracle-'));
   const { files, links } = family.machine();
   tree.build({ ...files, 'proc/sys/kernel/random/boot_id': 'boot\n' }, links);
   for (const folder of ['sys', 'proc', 'dev']) mkdirSync(join(tree.root, folder), { recursive: true });

@@ -48,7 +48,7 @@ describe('the detector of waiting containers', () => {
     results = own.results;
     // Nothing is demanded of the figures of others: they are printed where nobody waits.
     process.stdout.write(process.env.CI === undefined ? '' : own.table + (await replayAll(false)).table);
-  }, 600_000);
+  });
 
   it('has histories of each kind, and each has a name of its own', () => {
     const kinds = new Set(results.map(({ history }) => history.kind));

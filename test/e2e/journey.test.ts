@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { nodeOf, type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 
 const SERVED = 'device-agent.dev/vf';
@@ -21,8 +21,8 @@ afterEach(async () => {
   await demo?.stop('SIGTERM');
 });
 
-describe('the demo', () => {
-  it('serves virtual functions through the plugin, admits pods by them, and takes everything along', async () => {
+describe('the built program on a node of files, with a kubelet', () => {
+  it('offers devices through the plugin, shows which pod holds them on both pages and the API, and takes everything along', async () => {
     demo = await serve(['--sim.devices=all=0,infiniband=2,infiniband.vf=4', '--sim.pods=12', '--sim.pod-change=2s'], 'demo');
     const named = (name: string): Readonly<Record<string, string>> => ({ resource: SERVED, ...(name === '' ? {} : { result: name }) });
     const heldIn = (page: string): readonly string[] =>
@@ -43,14 +43,16 @@ describe('the demo', () => {
     const path = join(root, 'kubelet/device-plugins/kubelet_internal_checkpoint');
     const checkpoint = () => (JSON.parse(readFileSync(path, 'utf8')) as Checkpoint).Data;
     expect(checkpoint().RegisteredDevices[SERVED]).toHaveLength(4);
-    const entries = await vi.waitUntil(
-      () => {
-        const found = checkpoint().PodDeviceEntries.filter(({ ResourceName }) => ResourceName === SERVED);
-        return found.length > 0 ? found : undefined;
-      },
-      { timeout: 40_000 },
-    );
-    expect(Object.values(entries[0]?.DeviceIDs ?? {}).flat()).toEqual([expect.stringMatching(ADDRESS)]);
+    const held = () =>
+      checkpoint()
+        .PodDeviceEntries.filter(({ ResourceName }) => ResourceName === SERVED)
+        .flatMap(({ DeviceIDs }) => Object.values(DeviceIDs).flat());
+    await expect.poll(held, { message: 'which pod holds which function' }).toContainEqual(expect.stringMatching(ADDRESS));
+
+    const device = /device="([^"]*)"/.exec(heldIn(page)[0] ?? '')?.[1] ?? 'none';
+    expect(await (await fetch(demo.url)).text(), 'the page').toContain(device);
+    const { devices } = (await (await fetch(`${demo.url}/api/v1/devices`)).json()) as { devices: { id: string }[] };
+    expect(devices.map(({ id }) => id)).toContain(device);
 
     expect(existsSync(root)).toBe(true);
     expect(await demo.stop()).toBe(0);
