@@ -12,7 +12,6 @@ import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { type ServedAgent, serve } from '../support/serve.ts';
 import { until } from '../support/until.ts';
 
-const START_MS = 30_000;
 const GPU = 'GPU-5e1f0000-0000-4000-8000-000000000002';
 const FPGA = '0010:21:00.0';
 
@@ -26,7 +25,7 @@ const list = async (query = ''): Promise<readonly NamespaceIncident[]> =>
   ((await (await get(`/api/incidents${query}`)).json()) as { incidents: readonly NamespaceIncident[] }).incidents;
 const start = async (): Promise<void> => {
   agent = await serve(flags);
-  await until(async () => (await get('/-/ready')).status === 200, 'the agent is ready', START_MS);
+  await until(async () => (await get('/-/ready')).status === 200, 'the agent is ready');
 };
 
 beforeAll(async () => {
@@ -43,7 +42,7 @@ beforeAll(async () => {
   flags = [...node.flags(), '--refresh.interval=500ms', `--path.kmsg=${node.root}/kernel.log`];
   await start();
   const held = /^container_device_allocation\{.*(?:GPU|0010)/gm;
-  await until(async () => ((await (await get('/metrics')).text()).match(held) ?? []).length > 1, 'both families are held', START_MS);
+  await until(async () => ((await (await get('/metrics')).text()).match(held) ?? []).length > 1, 'both families are held');
   for (const [fault, device] of [
     ['ecc', GPU],
     ['nonfatal-error', FPGA],
@@ -57,7 +56,7 @@ beforeAll(async () => {
     const all = await list();
     return ['nvidia/', 'fpga/'].every((family) => all.some(({ device }) => device.startsWith(family)));
   };
-  await until(both, 'each family has an incident', START_MS);
+  await until(both, 'each family has an incident');
 }, 90_000);
 afterAll(async () => {
   await agent?.stop('SIGKILL');

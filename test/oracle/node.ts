@@ -36,6 +36,8 @@ const NEVER = hours(24_000);
 /** Default interval of refreshes, and default age at which a device is unknown. */
 export const INTERVAL_MS = 10_000;
 export const STALE_MS = 60_000;
+/** Tolerance for "at once": a refresh, and the time until a hang is detected. */
+export const SLACK_MS = 2_000;
 
 export const RESOURCE = 'example.com/device';
 
@@ -64,6 +66,9 @@ function machineOf(family: OracleFamily): OverlaidTree {
   return tree;
 }
 
+/** Settings of one node, made of those of all nodes. */
+type MoreSettings = (settings: AgentSettings, kubelet: TestKubelet) => Partial<AgentSettings>;
+
 /** A whole node with one clock: hardware as files, a kubelet and the agent. */
 export class OracleNode {
   readonly clock = new VirtualClock();
@@ -75,6 +80,7 @@ export class OracleNode {
   readonly #family: OracleFamily;
   readonly #isWithKubelet: boolean;
   readonly #policy: HealthConfig;
+  readonly #more: MoreSettings;
   readonly #pending = new Set<Promise<unknown>>();
   readonly #ended: Promise<unknown>[] = [];
   #agents = 0;
@@ -83,9 +89,10 @@ export class OracleNode {
   #offers: ResourceOffers | undefined;
   #sent: readonly KubeletDevice[] | undefined;
 
-  constructor(family: OracleFamily, isWithKubelet: boolean, policy: HealthConfig = {}) {
+  constructor(family: OracleFamily, isWithKubelet: boolean, policy: HealthConfig = {}, more: MoreSettings = () => ({})) {
     this.#family = family;
     this.#policy = policy;
+    this.#more = more;
     this.#isWithKubelet = isWithKubelet;
     this.tree = machineOf(family);
     this.threads = new InlineThreads(this.tree, this.clock, [family.family]);
@@ -183,6 +190,12 @@ export class OracleNode {
     await this.clock.advance(thenMs, () => this.settle());
   }
 
+  /** Refreshes once where nothing hangs, until all has answered. */
+  async read(): Promise<void> {
+    await this.#core?.refresh();
+    await this.settle();
+  }
+
   /** Queries only the kubelet, outside of a refresh. */
   async ask(): Promise<void> {
     void this.#core?.holders.poller.refresh();
@@ -269,7 +282,7 @@ export class OracleNode {
   #settings(): AgentSettings {
     const { family, options } = this.#family;
     const texts = Object.fromEntries(Object.entries(options).map(([name, text]) => [name, text.replaceAll('{root}', this.root)]));
-    return {
+    const settings: AgentSettings = {
       roots: { sysfs: join(this.root, 'sys'), procfs: join(this.root, 'proc'), dev: join(this.root, 'dev') },
       refresh: { ...defaultValues(refreshOptions), interval: millis(INTERVAL_MS), 'stale-after': millis(STALE_MS) },
       device: defaultValues(deviceOptions),
@@ -300,5 +313,6 @@ export class OracleNode {
       healthFeed: defaultValues(healthFeedOptions),
       node: 'oracle',
     };
+    return { ...settings, ...this.#more(settings, this.kubelet) };
   }
 }

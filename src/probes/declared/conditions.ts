@@ -6,7 +6,7 @@ import type { MetricSpec } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
 import { hwmonCondition, hwmonMetrics } from '../kit/hwmon.ts';
 import { counterOf, type LogRow, logCondition, logGrowth, logMetric } from '../kit/log-row.ts';
-import { busAndLogConditions, startRows } from '../kit/pcie/bus-conditions.ts';
+import { busConditions, startFailed, startRows } from '../kit/pcie/bus-conditions.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieLogRows } from '../kit/pcie/log.ts';
 import { pcieMetrics } from '../kit/pcie/pcie.ts';
@@ -83,7 +83,7 @@ export function conditionsOf(declaration: Declaration): readonly ConditionSpec[]
   const hardware = hardwareOf(declaration);
   return [
     ...own,
-    ...(hardware.length > 0 ? busAndLogConditions : []).filter(({ type }) => !own.some((one) => one.type === type)),
+    ...(hardware.length > 0 ? [...busConditions, startFailed] : []).filter(({ type }) => !own.some((one) => one.type === type)),
     ...(declaration.hwmon === true ? [hwmonCondition] : []),
     ...(declaration.pcie === true ? pcieConditions : []),
   ];

@@ -1,3 +1,4 @@
+import type { DeviceRead } from '../../../model/collection.ts';
 import { minutes, seconds } from '../../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../../model/health.ts';
 import { raise } from '../finding.ts';
@@ -154,6 +155,9 @@ export const lacksNode = (path: string | undefined): Finding =>
 export const hasNodes: Finding = raise(nodeMissing, 'NodesPresent', { status: false, message: 'the device nodes exist' });
 
 const message = 'the bus shows another state of the device';
+/** Of a device that no driver of the family has. */
+const needsNoNode: Finding = raise(nodeMissing, 'NodesPresent', { status: false, message });
+
 /** Of a device that was told otherwise before. */
 export const served: readonly Finding[] = [
   raise(notStarted, 'Served', { status: false, message }),
@@ -162,3 +166,19 @@ export const served: readonly Finding[] = [
   raise(handedOver, 'Served', { status: false, message }),
   raise(notInUse, 'Served', { status: false, message }),
 ];
+
+/** What held before and does not hold now is denied. */
+export const whole = (findings: readonly Finding[], wasTold: boolean): readonly Finding[] =>
+  wasTold ? [...findings, ...[...served, needsNoNode].filter(({ type }) => !findings.some((one) => one.type === type))] : findings;
+
+/** A family may judge by its own sources that its driver is missing. */
+export const isUnboundFinding = ({ type, status }: Finding): boolean => type === driverUnbound.type && status === true;
+
+/** A family does not know that somebody chose another driver. */
+export const withFindings = (read: DeviceRead, findings: readonly Finding[]): DeviceRead => {
+  const isHandedOn = findings.some(({ type, status }) => type === handedOver.type && status === true);
+  const own = isHandedOn ? read.findings.filter((one) => !isUnboundFinding(one)) : read.findings;
+  const isOwn = own.some(isUnboundFinding);
+  const added = findings.filter(({ type, status }) => !(isOwn && status === true) && !own.some((one) => one.type === type));
+  return { ...read, findings: [...own, ...added] };
+};

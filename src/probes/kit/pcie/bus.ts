@@ -14,11 +14,14 @@ import {
   isNotInUse,
   isNotStarted,
   isUnbound,
+  isUnboundFinding,
   isUnboundIfHeld,
   isWithoutDriver,
   lacksNode,
   served,
   startFailed,
+  whole,
+  withFindings,
 } from './bus-conditions.ts';
 import { readPciFunction } from './function.ts';
 import { pcieErrorFindings, pcieFindings } from './health.ts';
@@ -41,6 +44,8 @@ interface Of {
   readonly hardware: readonly BusHardware[];
   /** Kinds of which the family lists a function with and without a driver. */
   readonly listedByBus?: readonly string[];
+  /** A container can have a function that was handed over. */
+  readonly servesUserSpace?: true;
   /** The family has a condition of its own for the nodes of its devices. */
   readonly hasOwnNodes?: true;
   /** What the family reports of PCIe: all, errors without the link, nothing. */
@@ -65,8 +70,8 @@ export class Bus {
   readonly #told: Set<string>;
   /** The first state of each place that this probe told. */
   readonly #first = new Map<string, string | undefined>();
-  /** Addresses with a failed start that had a driver at the last collection. */
-  #revived: ReadonlySet<string> = new Set();
+  /** Addresses with a failed start that had a driver at the last collection; undefined before the log was read. */
+  #revived: ReadonlySet<string> | undefined;
 
   constructor(host: Host, of: Of) {
     this.#host = host;
@@ -119,14 +124,15 @@ export class Bus {
     if (read === undefined) return report;
     const { unserved, findings, isDoubtful } = this.#judge(each, standing, bound, log);
     const wasTold = this.#tell(placeOf(device), findings);
-    if (isDoubtful === true && !read.findings.some(isUnboundFinding)) return { device, ...defined({ outOfBand: report.outOfBand }) };
-    const isOffered = standing.is !== 'unbound' || unserved === undefined;
-    return { ...report, ...(!isOffered && { device: { ...device, unserved } }), read: withFindings(read, whole(findings, wasTold)) };
+    const isForUserSpace = standing.is === 'handed-over' && this.#of.servesUserSpace === true;
+    const whose = unserved === undefined || isForUserSpace ? device : { ...device, unserved };
+    if (isDoubtful === true && !read.findings.some(isUnboundFinding)) return { device: whose, ...defined({ outOfBand: report.outOfBand }) };
+    return { ...report, device: whose, read: withFindings(read, whole(findings, wasTold)) };
   }
 
   /** Returns whether another state of the place had been told before. */
   #tell(place: string, [finding]: readonly Finding[]): boolean {
-    const first = this.#first.get(place) ?? finding?.type;
+    const first = this.#first.has(place) ? this.#first.get(place) : finding?.type;
     this.#first.set(place, first);
     if (first !== finding?.type) this.#told.add(place);
     return this.#told.has(place);
@@ -180,14 +186,18 @@ export class Bus {
     };
   }
 
-  /** A driver whose start failed may be bound for a moment, so a failure ends only when the device keeps its driver. */
+  /**
+   * A driver whose start failed may be bound for a moment, so a failure ends only when the device keeps its driver. A log that was not read
+   * before also tells of failures of long ago, which ended when the device has a driver: another failure would have another line.
+   */
   #endFailures(judged: ReadonlyMap<string, { readonly standing: Standing }>, log: StartLog): void {
     const isKept = (is: Standing['is']): boolean => is === 'served' || is === 'handed-over';
     const revived = [...judged].flatMap(([address, { standing }]) =>
       isKept(standing.is) && log.holds(address, startFailed) ? [address] : [],
     );
-    for (const address of revived) if (this.#revived.has(address)) log.end?.(address, startFailed, 'a driver has the device since');
-    this.#revived = new Set(revived);
+    for (const address of revived)
+      if (this.#revived?.has(address) !== false) log.end?.(address, startFailed, 'a driver has the device since');
+    this.#revived = log.reach === 'unread' ? undefined : new Set(revived);
   }
 
   /** Only a directory in which the agent sees a node shows that another one is missing. */
@@ -275,7 +285,6 @@ export class Bus {
 
 const slotOf = (address: string): string => address.slice(0, -1);
 
-const UNBOUND = isUnbound('').type;
 /** Conditions of a device that hold for its parts. */
 const OF_PARTS: ReadonlySet<string> = new Set(served.map(({ type }) => type));
 
@@ -289,14 +298,3 @@ const placeOf = (device: Device): string => (isRoot(device) ? (device.pciAddress
 /** Whether a saved device had a driver. */
 const wasUsed = ({ driver, unserved }: Device): boolean =>
   unserved === undefined ? driver !== undefined : unserved === 'handed-over' || unserved === 'unbound';
-
-/** What held before and does not hold now is denied. */
-const whole = (findings: readonly Finding[], wasTold: boolean): readonly Finding[] =>
-  wasTold ? [...findings, ...served.filter(({ type }) => !findings.some((one) => one.type === type))] : findings;
-
-/** A family may judge by its own sources that its driver is missing. */
-const isUnboundFinding = ({ type, status }: Finding): boolean => type === UNBOUND && status === true;
-const withFindings = (read: DeviceRead, findings: readonly Finding[]): DeviceRead => {
-  const added = read.findings.some(isUnboundFinding) ? [] : findings.filter(({ type }) => !read.findings.some((one) => one.type === type));
-  return { ...read, findings: [...read.findings, ...added] };
-};
