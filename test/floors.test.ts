@@ -112,7 +112,7 @@ const PARSERS: Readonly<Record<string, string>> = {
   'host/fs/line-log.ts': "the agent's own file, line by line",
   'host/fs/log-segments.ts': "the agent's own file, its first line",
   'incidents/store.ts': "the agent's own files",
-  'accounting/ledger/entry.ts': 'a copy of what it made itself',
+  'accounting/ledger.ts': 'a copy of what it made itself',
   'log/logger.ts': "the logger's own line",
   'cli/list/list.ts': 'a copy of what it made itself',
   'cli/ask-control.ts': 'an answer of the agent',

@@ -217,7 +217,7 @@ export class Assembler {
     this.#users.look(held, { kin, isWatched, rules: delegation, limits, podResources, inCheckpoint, pods }, now);
     const ownReadings = containerReadings(held, settings.specs, { checkpoint, ...facts });
     const faultsOf: UsageInput['faultsOf'] = (device, holder, uid) => this.#faults.ownReadings(keys.of(device), holder, uid);
-    const usage = this.#accounts?.step({ ...now, devices: held, containerReadings: ownReadings, answeredAtMs, uidOf, faultsOf });
+    const usage = this.#accounts?.step({ ...now, devices: held, containerReadings: ownReadings, answeredAtMs, pods, uidOf, faultsOf });
     const waiting = usage && this.#waiting?.step({ ...now, devices: held, usage });
 
     // Whether they do what their holders want, and how they are.

@@ -39,6 +39,8 @@ export interface AgentStats {
   readonly webConfig?: WebConfigStats;
   /** Absent while no configuration file is used. */
   readonly config?: ConfigStatus;
+  /** Lines of the ledger that the latest report of usage skipped; absent before the first report. */
+  readonly ledgerDamagedLines?: number;
   /** Sockets for commands and clients of the health feed; absent in a single reading. */
   readonly sockets?: readonly SocketStats[];
   /** Facts of the machine that are known so far. */

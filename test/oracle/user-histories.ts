@@ -197,7 +197,7 @@ export class UserLife implements Life {
 
   #account(key: string): Account {
     const usage = this.#node.snapshot?.usage;
-    const device = usage?.devices.find((one) => one.device === key && one.endedAtMs === undefined);
+    const device = usage?.devices.find((one) => one.device === key);
     const own = (usage?.containers ?? []).filter((one) => one.device === key && one.endedAtMs === undefined);
     const sum = (amounts: readonly number[]): number => amounts.reduce((total, one) => total + one, 0);
     return {

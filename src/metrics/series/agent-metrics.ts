@@ -57,6 +57,12 @@ export const agentMetrics = {
     [],
     WEB_CONFIG,
   ),
+  ledgerDamaged: gauge(
+    'device_agent_usage_ledger_damaged_lines',
+    'Lines of the ledger of usage that cannot be read, at the latest report.',
+    [],
+    'Agent; absent before the first report of usage.',
+  ),
   socketUp: gauge(
     'device_agent_socket_up',
     'Whether clients reach an agent at the path of a socket: commands of the node (`control`), and each protocol of the health feed.',
@@ -97,6 +103,7 @@ export function addAgent(
   addPlugin(page, stats.plugin);
   for (const { device, count } of stats.failures ?? []) page.add(agentMetrics.failures, labelText({ device }), count);
   addWebConfig(page, stats.webConfig);
+  if (stats.ledgerDamagedLines !== undefined) page.add(agentMetrics.ledgerDamaged, '', stats.ledgerDamagedLines);
   for (const { name, problem } of stats.sockets ?? [])
     page.add(agentMetrics.socketUp, labelText({ socket: name }), problem === undefined ? 1 : 0);
   if (shown === undefined) return;

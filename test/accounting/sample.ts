@@ -1,5 +1,5 @@
-import type { ContainerEntry, DeviceEntry, LedgerEntry } from '../../../src/accounting/ledger/entry.ts';
-import { type UsageReport, UsageReporter } from '../../../src/accounting/ledger/report.ts';
+import type { LedgerEntry } from '../../src/accounting/ledger.ts';
+import { type UsageReport, UsageReporter } from '../../src/accounting/report.ts';
 
 export const HOUR_MS = 3_600_000;
 export const HOUR = 3_600;
@@ -7,37 +7,20 @@ export const HOUR = 3_600;
 export const START_MS = Date.parse('2026-11-23T12:00:00Z');
 
 /** An account that held one device from `sinceHours` on, of which the given hours passed at `atHours`. */
-export function containerEntry(atHours: number, part: Partial<ContainerEntry> = {}): ContainerEntry {
+export function containerEntry(atHours: number, part: Partial<LedgerEntry> = {}): LedgerEntry {
   return {
-    kind: 'container',
     atMs: START_MS + atHours * HOUR_MS,
     namespace: 'ml',
     pod: 'train-0',
     container: 'main',
     resource: 'example.com/toy',
     device: 'toy/toy-0',
-    family: 'toy',
     sinceMs: START_MS,
     allocatedSeconds: atHours * HOUR,
     shareSeconds: atHours * HOUR,
     idleSeconds: 0,
     unobservedSeconds: 0,
     busySeconds: {},
-    ...part,
-  };
-}
-
-export function deviceEntry(atHours: number, part: Partial<DeviceEntry> = {}): DeviceEntry {
-  return {
-    kind: 'device',
-    atMs: START_MS + atHours * HOUR_MS,
-    device: 'toy/toy-0',
-    family: 'toy',
-    sinceMs: START_MS,
-    allocatedSeconds: 0,
-    unallocatedSeconds: atHours * HOUR,
-    unhealthySeconds: 0,
-    unobservedSeconds: 0,
     ...part,
   };
 }

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { LedgerEntry } from '../../../src/accounting/ledger/entry.ts';
-import type { Grouping, UsageRow } from '../../../src/accounting/ledger/report.ts';
-import type { ContainerUsage, DeviceUsage } from '../../../src/model/usage.ts';
-import { containerEntry, deviceEntry, HOUR, HOUR_MS, START_MS, usageReport } from './sample.ts';
+import type { LedgerEntry } from '../../src/accounting/ledger.ts';
+import type { Grouping } from '../../src/accounting/query.ts';
+import type { UsageRow } from '../../src/accounting/report.ts';
+import type { ContainerUsage } from '../../src/model/usage.ts';
+import { containerEntry, HOUR, HOUR_MS, START_MS, usageReport } from './sample.ts';
 
 const report = (entries: readonly LedgerEntry[], fromHours: number, toHours: number, by: Grouping = 'namespace') =>
   usageReport(entries, { sinceMs: START_MS + fromHours * HOUR_MS, untilMs: START_MS + toHours * HOUR_MS, by });
@@ -14,22 +15,19 @@ const row = (rows: readonly UsageRow[], name: string): UsageRow => {
 
 describe('usageReport', () => {
   it('counts what two agents saw of one container once, and a container that came back twice', () => {
-    const began = (hour: number, atHour: number, part: Partial<ContainerUsage & DeviceUsage> = {}) => ({
+    const began = (hour: number, atHour: number, part: Partial<ContainerUsage> = {}) => ({
       ...part,
       sinceMs: START_MS + hour * HOUR_MS,
       allocatedSeconds: (atHour - hour) * HOUR,
     });
     const twins = [containerEntry(4, began(1, 4)), containerEntry(3, began(1.001, 3)), containerEntry(2, began(0.999, 2))];
     const later = containerEntry(6, began(5, 6));
-    const devices = [0, 0.001].map((hour) => deviceEntry(6, { ...began(hour, 6), unallocatedSeconds: HOUR }));
-    const { rows, total } = report([...twins, later, ...devices], 0, 6);
-    expect(row(rows, 'ml').allocatedSeconds).toBe(4 * HOUR);
-    expect(total.unallocatedSeconds).toBe(HOUR);
+    expect(row(report([...twins, later], 0, 6).rows, 'ml').allocatedSeconds).toBe(4 * HOUR);
   });
 
   it('counts the difference of the totals at both ends of the span', () => {
     const entries = [1, 2, 3, 4].map((at) => containerEntry(at, { idleSeconds: at * 600, energyJoules: at * 1_000 }));
-    expect(report(entries, 1, 3).rows).toEqual([
+    expect(report(entries.slice(0, 3), 1, 3).rows).toEqual([
       {
         name: 'ml',
         containers: 1,
@@ -56,18 +54,14 @@ describe('usageReport', () => {
   });
 
   it('counts only the devices of a family that is asked for', () => {
-    const entries = [
-      containerEntry(2),
-      containerEntry(3, { device: 'other/0', family: 'other' }),
-      deviceEntry(4, { device: 'other/0', family: 'other' }),
-    ];
+    const entries = [containerEntry(2), containerEntry(3, { device: 'other/0' })];
     const span = { sinceMs: START_MS, untilMs: START_MS + 10 * HOUR_MS, by: 'pod' as const };
     expect(usageReport(entries, span).total.allocatedSeconds).toBe(5 * HOUR);
     expect(usageReport(entries, { ...span, family: 'other' })).toMatchObject({ family: 'other', total: { allocatedSeconds: 3 * HOUR } });
     expect(usageReport(entries, { ...span, family: 'none' }).rows).toEqual([]);
   });
 
-  it('takes a part of the time between two lines for an end that lies between them', () => {
+  it('takes a part of the time between two lines for a begin that lies between them', () => {
     // From hour 1 to hour 2 it was idle for 40 minutes, a quarter of which is 10 minutes.
     const entries = [
       containerEntry(1, { idleSeconds: 0 }),
@@ -75,7 +69,7 @@ describe('usageReport', () => {
       containerEntry(3, { idleSeconds: 2_400 }),
     ];
     expect(report(entries, 1.75, 3).total).toMatchObject({ allocatedSeconds: 1.25 * HOUR, idleSeconds: 600 });
-    expect(report(entries, 1, 1.25).total).toMatchObject({ allocatedSeconds: 0.25 * HOUR, idleSeconds: 600 });
+    expect(report(entries, 0.5, 3).total).toMatchObject({ allocatedSeconds: 2.5 * HOUR, idleSeconds: 2_400 });
   });
 
   it('counts from the begin of an account that began within the span', () => {
@@ -108,7 +102,7 @@ describe('usageReport', () => {
 
   it('counts time that went back after a crash once', () => {
     const entries = [containerEntry(2), containerEntry(2.1, { allocatedSeconds: 1.9 * HOUR }), containerEntry(3)];
-    expect(report(entries, 2, 2.1).total.allocatedSeconds).toBe(0);
+    expect(report(entries.slice(0, 2), 2, 2.1).total.allocatedSeconds).toBe(0);
     expect(report(entries, 0, 3).total.allocatedSeconds).toBe(3 * HOUR);
   });
 
@@ -159,18 +153,6 @@ describe('usageReport', () => {
     expect(row(report(entries, 0, 4, 'device').rows, 'toy/toy-1').shareSeconds).toBe(2 * HOUR);
   });
 
-  it('adds the free and unhealthy time of devices, without a whole that has parts', () => {
-    const entries = [
-      deviceEntry(4, { device: 'toy/whole', unhealthySeconds: HOUR }),
-      deviceEntry(4, { device: 'toy/part-1', parent: 'toy/whole' }),
-      deviceEntry(4, { device: 'toy/part-2', parent: 'toy/whole', unallocatedSeconds: HOUR, unhealthySeconds: 60 }),
-    ];
-    const { rows, total } = report(entries, 0, 4, 'device');
-    expect(row(rows, 'toy/whole')).toMatchObject({ containers: 0, unallocatedSeconds: 4 * HOUR, unhealthySeconds: HOUR });
-    expect(total).toMatchObject({ unallocatedSeconds: 5 * HOUR, unhealthySeconds: 60 });
-    expect(report(entries, 0, 4).rows).toEqual([]);
-  });
-
   it('leaves out what no account told, and adds what some told', () => {
     const entries = [
       containerEntry(2, { receivedBytes: 2n ** 60n, busySeconds: { traffic: 60 } }),
@@ -179,6 +161,5 @@ describe('usageReport', () => {
     const [only] = report(entries, 0, 4).rows;
     expect(only).toMatchObject({ receivedBytes: 2n ** 60n, energyEstimatedJoules: 7, busySeconds: { compute: 30, traffic: 65 } });
     expect(only).not.toHaveProperty('energyJoules');
-    expect(only).not.toHaveProperty('unallocatedSeconds');
   });
 });
