@@ -317,7 +317,10 @@ describe('open-gpu-kernel-modules 1064', () => {
     await node.pass(minutes(1));
     for (let minute = 0; minute < 30; minute += 1) {
       const times = `currentTimeMs ${60_000 * minute} heartbeat 0 heartbeatWithOffsetMs 0 diff ${60_000 * minute} timeout 5200`;
-      node.log(`NVRM: GPU0 _kgspIsHeartbeatTimedOut: Heartbeat timed out, ${times}`, 'NVRM: GPU0 _kgspRpcRecvPoll: GSP RM heartbeat timed out');
+      node.log(
+        `NVRM: GPU0 _kgspIsHeartbeatTimedOut: Heartbeat timed out, ${times}`,
+        'NVRM: GPU0 _kgspRpcRecvPoll: GSP RM heartbeat timed out',
+      );
       await node.pass(minutes(1));
     }
     expect(verdictsOf(node)).toEqual(['healthy', 'healthy']);
