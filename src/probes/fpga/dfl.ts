@@ -212,8 +212,6 @@ function addPort(builder: ReportBuilder, { memory, options }: Survey, files: Dev
   else reportPowerState(builder, files.once('power_state', parseRegister));
   for (const instance of EVENT_LEVELS) {
     const isLatched = card.isDead ? 'unknown' : files.value(`${instance}_event`, parseFlag);
-    if (typeof isLatched === 'boolean')
-      builder.add(metrics.throttleEvents, memory.rises(`${id}/${instance}`, isLatched), { level: instance });
     const message = card.isDead ? ones : `${instance}_event is ${isLatched === true ? 'latched' : 'clear'}`;
     builder.find('ThrottleEvent', isLatched, message, { instance });
   }

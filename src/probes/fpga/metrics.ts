@@ -55,13 +55,6 @@ export const metrics = {
     { wiped: true },
   ),
   powerState: gauge('power_state', 'The power state that a port is in; always 1.', ['state'], `${PORT}/power_state`),
-  throttleEvents: counter(
-    'throttle_events_total',
-    'Times that a port began to be throttled while the agent watched.',
-    ['level'],
-    `${PORT}/ap1_event and ap2_event: latched, counted at each rise`,
-    { wiped: true },
-  ),
   reconfigurations: counter(
     'reconfigurations_total',
     'Times that another accelerator was loaded while the agent watched.',

@@ -8,7 +8,7 @@ import { ClientSearch, type DrmIdentity, DrmProcessFactsReader, type OpenNodes, 
 export interface EngineWork {
   /** Nanoseconds, or cycles, that the engines worked for the client. */
   readonly busy: bigint;
-  /** Cycles that passed for the class, on xe. It is a clock of the class, and not of the client. */
+  /** Cycles that passed for the class, where the driver counts cycles. It is a clock of the class, and not of the client. */
   readonly total?: bigint;
   /** Number of engines of the class. */
   readonly capacity: number;
