@@ -2,7 +2,7 @@
 export const declaration: object = {
   "family": "intelfec",
   "summary": "Intel vRAN accelerators (ACC100, VRB1, VRB2)",
-  "proven": "Presence only, and not checked against hardware: no capture was available. PCI ids follow DPDK (drivers/baseband/acc), names of resources the SRIOV-FEC operator of Intel, whose plugin gives the addresses of virtual functions.",
+  "proven": "Presence only, and not checked against hardware: no capture was available. PCI ids follow DPDK (drivers/baseband/acc), names of resources and drivers the SRIOV-FEC operator of Intel, whose plugin gives the addresses of virtual functions.",
   "devices": [
     {
       "kind": "pf",
@@ -76,8 +76,8 @@ export const declaration: object = {
         "0x57c2"
       ],
       "drivers": [
-        "pci-pf-stub",
         "vfio-pci",
+        "pci-pf-stub",
         "igb_uio"
       ]
     }
