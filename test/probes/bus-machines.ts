@@ -100,9 +100,9 @@ export const MACHINES: Readonly<Record<string, (family: DeviceFamily) => BusMach
     })),
   intelnpu: () =>
     machineOf({ vendor: '0x8086', device: '0x643e', class: '0x120000', driver: 'intel_vpu' }, (index) => ({
-      files: { npu_busy_time_us: '0\n', [`accel/accel${index}/dev`]: `261:${index}\n`, [`dev/accel/accel${index}`]: '' },
+      files: { [`accel/accel${index}/dev`]: `261:${index}\n`, [`dev/accel/accel${index}`]: '' },
     })),
-  intelfec: () => machineOf({ vendor: '0x8086', device: '0x0d5c', class: '0x120001', driver: 'pci-pf-stub' }, () => ({})),
+  intelfec: () => machineOf({ vendor: '0x8086', device: '0x57c0', class: '0x120001', driver: 'vfio-pci' }, () => ({})),
   driverless: () => machineOf({ vendor: '0x1acd', device: '0x0001', class: '0x120000', driver: 'acme' }, () => ({})),
   neuron: () => {
     const machine = machineOf({ vendor: '0x1d0f', device: '0x7364', class: '0x088000', driver: 'neuron-driver' }, () => ({}));
