@@ -28,8 +28,8 @@ describe('the memory of the host', () => {
   });
 
   it('is not told where the driver tells the memory of the GPU', async () => {
-    const values = { ...hopper(0).values, name: 'NVIDIA GB10' };
-    expect(await told(values)).toEqual([undefined, undefined, values.memory_total, values.memory_used]);
+    const { values } = hopper(0);
+    expect(await told({ ...values, name: 'NVIDIA GB10' })).toEqual([undefined, undefined, values.memory_total, values.memory_used]);
   });
 
   it('is not told where the driver fails to tell the memory of the GPU', async () => {
