@@ -85,7 +85,7 @@ function agentSource(name: string, asking: Ask): BoardSource {
 /** The answer of an agent, or the reason why there is none. */
 function boardOf({ answer, refusal }: Asked): BoardAnswer {
   if (refusal !== undefined) return { problem: `The agent cannot be asked: ${REFUSAL_TEXTS[refusal].detail}` };
-  if (answer === undefined) return { problem: 'The agent does not answer; "device-agent list" reads the devices itself' };
+  if (answer === undefined) return { problem: 'The agent does not answer' };
   if (answer.status === 503) return { problem: 'The agent has not read the devices yet' };
   const board = boardIn(answer.body);
   return board !== undefined ? { board } : { problem: 'What listens there is no agent of this version' };
