@@ -52,6 +52,7 @@ const WITH_REAL_TIME: Readonly<Record<string, string>> = {
   'supervisor/isolated-reads.test.ts': 'looks whether a process has ended',
   'support/guard.mjs': 'looks whether processes have ended',
   'support/guard.test.ts': 'keeps a process',
+  'support/own-run.test.ts': 'keeps a process',
   'support/kubelet/plugin-watcher.ts': 'deadlines of the kubelet',
   'support/pseudo-terminal.ts': 'the deadline that all have',
   'support/serve.ts': 'the deadline that all have',
