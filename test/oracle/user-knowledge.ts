@@ -1,5 +1,5 @@
 import { minutes, seconds } from '../../src/model/duration.ts';
-import { Held, type Told } from './held.ts';
+import { Held, type Sure, type Told } from './held.ts';
 import { INTERVAL_MS } from './node.ts';
 
 /** A pod by which a GPU is held, or whose id does not tell the GPU. */
@@ -73,16 +73,18 @@ export function useOf({ holders, processes, load, unclear }: GpuTruth): TrueUse 
 }
 
 /** Which conditions of use hold now. */
-function holding({ holders, processes, load, unclear }: GpuTruth): ReadonlyMap<string, boolean> {
+function holding({ holders, processes, load, unclear }: GpuTruth): ReadonlyMap<string, Sure> {
   const isDelegating = holders.some(({ isReservation }) => isReservation);
-  // A pod that may be one of the holders is no stranger.
-  const isStranger = ({ pod }: TrueProcess): boolean =>
-    pod === undefined || (unclear.length === 0 && !isDelegating && !pod.isDelegated && !holders.includes(pod));
+  const isStranger = ({ pod }: TrueProcess): boolean => pod === undefined || (!isDelegating && !pod.isDelegated && !holders.includes(pod));
+  // A pod that may be one of the holders raises nothing, and what counted before may go on.
+  const isOpen = unclear.length > 0 && processes.some(({ pod }) => pod !== undefined);
+  const isOutside = processes.some(({ pod }) => pod === undefined);
+  const sure = (holds: boolean): Sure => (holds ? 'yes' : 'no');
   return new Map([
-    ['HeldByStranger', processes.some(isStranger)],
-    ['SameIdInPods', holders.length > 1],
-    ['IdleHeld', holders.length > 0 && (load === 'rest' || load === 'held')],
-    ['BusyWithoutHolder', holders.length === 0 && load === 'unseen'],
+    ['HeldByStranger', isOpen && !isOutside ? 'maybe' : sure(processes.some(isStranger))],
+    ['SameIdInPods', sure(holders.length > 1)],
+    ['IdleHeld', sure(holders.length > 0 && (load === 'rest' || load === 'held'))],
+    ['BusyWithoutHolder', sure(holders.length === 0 && load === 'unseen')],
   ]);
 }
 
@@ -96,7 +98,7 @@ const FOR_MS: Readonly<Record<string, number>> = {
 /** What an agent must say of one GPU and of its use. This model does not depend on the implementation of the agent. */
 export class UserKnowledge {
   readonly #held = new Map(Object.entries(FOR_MS).map(([type, ms]) => [type, new Held(ms)]));
-  #before: ReadonlyMap<string, boolean> = new Map();
+  #before: ReadonlyMap<string, Sure> = new Map();
   readonly #changed = new Map<string, number>();
   #text = '';
   #unchanged = 0;
@@ -114,7 +116,7 @@ export class UserKnowledge {
     const told = [...this.#held].flatMap(([type, held]): [string, Told][] => {
       if (now.get(type) !== this.#before.get(type)) this.#changed.set(type, nowMs);
       const isFresh = nowMs - (this.#changed.get(type) ?? 0) < SETTLED * INTERVAL_MS + seconds(1);
-      const how = held.look(isFresh ? 'maybe' : now.get(type) === true ? 'yes' : 'no', nowMs);
+      const how = held.look(isFresh ? 'maybe' : (now.get(type) ?? 'no'), nowMs);
       return how === undefined ? [] : [[type, how]];
     });
     this.#before = now;
