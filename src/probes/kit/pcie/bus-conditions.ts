@@ -171,14 +171,8 @@ export const served: readonly Finding[] = [
 export const whole = (findings: readonly Finding[], wasTold: boolean): readonly Finding[] =>
   wasTold ? [...findings, ...[...served, needsNoNode].filter(({ type }) => !findings.some((one) => one.type === type))] : findings;
 
-/** A family may judge by its own sources that its driver is missing. */
-export const isUnboundFinding = ({ type, status }: Finding): boolean => type === driverUnbound.type && status === true;
-
-/** A family does not know that somebody chose another driver. */
-export const withFindings = (read: DeviceRead, findings: readonly Finding[]): DeviceRead => {
-  const isHandedOn = findings.some(({ type, status }) => type === handedOver.type && status === true);
-  const own = isHandedOn ? read.findings.filter((one) => !isUnboundFinding(one)) : read.findings;
-  const isOwn = own.some(isUnboundFinding);
-  const added = findings.filter(({ type, status }) => !(isOwn && status === true) && !own.some((one) => one.type === type));
-  return { ...read, findings: [...own, ...added] };
-};
+/** What the family itself says comes first. */
+export const withFindings = (read: DeviceRead, findings: readonly Finding[]): DeviceRead => ({
+  ...read,
+  findings: [...read.findings, ...findings.filter(({ type }) => !read.findings.some((one) => one.type === type))],
+});

@@ -14,7 +14,6 @@ import {
   isNotInUse,
   isNotStarted,
   isUnbound,
-  isUnboundFinding,
   isUnboundIfHeld,
   isWithoutDriver,
   lacksNode,
@@ -126,7 +125,7 @@ export class Bus {
     const wasTold = this.#tell(placeOf(device), findings);
     const isForUserSpace = standing.is === 'handed-over' && this.#of.servesUserSpace === true;
     const whose = unserved === undefined || isForUserSpace ? device : { ...device, unserved };
-    if (isDoubtful === true && !read.findings.some(isUnboundFinding)) return { device: whose, ...defined({ outOfBand: report.outOfBand }) };
+    if (isDoubtful === true) return { device: whose, ...defined({ outOfBand: report.outOfBand }) };
     return { ...report, device: whose, read: withFindings(read, whole(findings, wasTold)) };
   }
 
