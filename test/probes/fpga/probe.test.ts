@@ -398,7 +398,7 @@ describe('other boards', () => {
   it('without a driver are not in use; those on vfio-pci are handed over; devices of other kinds are ignored', () => {
     const { reports } = probe('boards-without-driver').collect();
     expect(reports.map((report) => [report.device.id, holding(toldOf(report))])).toEqual([
-      ['0000:01:00.0', { NotInUse: 'NoDriver' }],
+      ['0000:01:00.0', { NotInUse: 'NoDriver', DriverUnbound: 'NoDriver' }],
       ['0000:02:00.0', { HandedOver: 'OtherDriver' }],
     ]);
   });

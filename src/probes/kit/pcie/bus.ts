@@ -176,8 +176,7 @@ export class Bus {
     if (bound.has(model)) return { unserved: 'not-started', findings: [isNotStarted(address)] };
     if (hardware.isAlwaysWanted === true) return { unserved: 'not-started', findings: [isWithoutDriver(address)] };
     if (log?.holds(address, startFailed) === true) return { unserved: 'not-started', findings: [] };
-    const { drivers, isListedByFault = false } = hardware;
-    const isLoaded = drivers?.some((driver) => this.#host.sys.exists(`bus/pci/drivers/${driver}`)) ?? isListedByFault;
+    const isLoaded = hardware.drivers?.some((driver) => this.#host.sys.exists(`bus/pci/drivers/${driver}`)) ?? true;
     return {
       unserved: 'not-in-use',
       findings: [isNotInUse, isUnboundIfHeld(address)],
