@@ -77,6 +77,30 @@ function importsOf(path: string): string[] {
 
 const top = (path: string): string => path.split('/')[0] as string;
 
+/** What watches and judges devices on a node. */
+const AGENT =
+  /^(?:agent|supervisor|kubelet|join|health|incidents|waiting|accounting|metrics|plugin|probes|server\/(?!api\/views\.ts))(?:\/|$)/;
+/** Commands that are guests of the agent: they ask its API. What each imports of the agent beside it, and for what. */
+const GUESTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  publish: { 'incidents/record.ts': 'the form of a record in an answer', 'probes/family.ts': 'the form of what a family declares' },
+  top: {},
+  capture: {
+    'agent/agent.ts': 'reads the node twice, and records what was read',
+    'agent/options.ts': 'the time between the two reads',
+    'supervisor/reader-process.ts': 'starts readers with the time of the read',
+  },
+  replay: {
+    'agent/agent.ts': 'reads what was recorded',
+    'supervisor/reader-process.ts': 'starts readers with the time of the read',
+    'probes/family.ts': 'the form of what a family declares',
+  },
+  demo: {
+    'agent/agent.ts': 'starts an agent on the simulated node',
+    'probes/family.ts': 'the form of what a family declares',
+    'probes/declared/declaration.ts': 'the form of what a family declares',
+  },
+};
+
 /** Who parses text itself, and why that text is no document of strangers below a mount. Every other file uses `host/documents`. */
 const PARSERS: Readonly<Record<string, string>> = {
   'host/documents/json.ts': 'the reader of documents',
@@ -86,7 +110,7 @@ const PARSERS: Readonly<Record<string, string>> = {
   'host/fs/line-log.ts': "the agent's own file, line by line",
   'host/fs/log-segments.ts': "the agent's own file, its first line",
   'incidents/store.ts': "the agent's own files",
-  'accounting/ledger/entry.ts': 'a copy of what it made itself',
+  'accounting/ledger.ts': 'a copy of what it made itself',
   'log/logger.ts': "the logger's own line",
   'cli/list/list.ts': 'a copy of what it made itself',
   'cli/ask-control.ts': 'an answer of the agent',
@@ -154,6 +178,16 @@ describe('floors', () => {
         .map((target) => `${path} -> ${target}`),
     );
     expect(wrong).toEqual([]);
+  });
+
+  it('lets guests of the agent ask it, and import nothing else of it', () => {
+    const found = Object.keys(GUESTS).map((guest) => [
+      guest,
+      [...imports].flatMap(([path, targets]) => (path.startsWith(`cli/${guest}/`) ? targets.filter((target) => AGENT.test(target)) : [])),
+    ]);
+    expect(found.map(([guest, targets]) => [guest, [...new Set(targets)].sort()])).toEqual(
+      Object.entries(GUESTS).map(([guest, allowed]) => [guest, Object.keys(allowed).sort()]),
+    );
   });
 
   it('names no vendor, product or device of one family in the code that all families share', () => {

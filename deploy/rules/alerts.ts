@@ -37,10 +37,6 @@ const CONDITION = 'condition, class, part, reason, remedy';
 const conditions = (matchers: string): string =>
   by(`${DEVICE}, ${CONDITION}`, series('device_health_condition', `${matchers},remedy!="none",cause=""`));
 
-/** Sum over the conditions of a device. Each pod of the agent gives the number of all incidents, so the largest one counts. */
-const fatalIncidents = (counts: string): string => by(DEVICE, `sum by (${DEVICE}, job, instance, pod) (${counts})`);
-const FATAL = series('device_incidents_total', 'state="unhealthy"');
-
 /** Leaves out the parts of a device whose own alert already tells the fault. */
 const unlessWholeIs = (state: 'unhealthy' | 'sick'): string => `unless on (${DEVICE}) device:whole_${state}:bool`;
 
@@ -182,24 +178,17 @@ export const deviceAlerts: readonly Alert[] = [
   {
     name: 'DeviceRepeatOffender',
     severity: 'warning',
-    // The number now without the number of a week ago: growth would lack the first incident of each series, with which the series begins.
     expr: `
-      (
-        ${fatalIncidents(FATAL)}
-        - (
-          ${fatalIncidents(`last_over_time(${FATAL}[1d] offset 7d)`)}
-          or ${fatalIncidents(FATAL)} * 0
-        )
-      ) >= ${THRESHOLD}
+      ${by(DEVICE, series('device_unhealthy_incidents'))} >= ${THRESHOLD}
       unless on (${DEVICE}) (
         ${by(`${DEVICE}, parent`, series('device_info', 'parent!=""'))}
         * on (${NODE}, parent) group_left ()
-        ${by(`${NODE}, parent`, `label_replace(${FATAL}, "parent", "$1", "device", "(.+)")`)}
+        ${by(`${NODE}, parent`, `label_replace(${series('device_unhealthy_incidents')}, "parent", "$1", "device", "(.+)")`)}
       )`,
     for: '0m',
     threshold: 3,
     summary: `${ON_DEVICE} was out of service {{ $value }} times within a week.`,
-    description: 'It returned to service each time, and failed again. device_incidents_total has the conditions.',
+    description: 'It returned to service each time, and failed again. `device-agent incidents` has the conditions.',
     holder: HOLDER_OF_DEVICE,
     remedy:
       'Run `device-agent incidents --by device` in the agent of the node. If the fault stays when the holders change, take the device out of use and replace it.',

@@ -151,20 +151,6 @@ The API, the page, \`device-agent list\` and \`device-agent health\` show the st
   When its source will not return, \`device-agent health accept DEVICE [CONDITION] --why TEXT\` ends it; the next read that sees the fault raises it again.
 - **not checked**: A fatal condition that the device can have, and that no read could judge so far. \`health.unchecked\` decides whether it is offered.
   A condition whose file is missing counts as one that the device cannot have, unless another file shows that it can.
-- **on probation**: The device was unhealthy, and is not any more, because a fatal condition of the class *latched* was cleared, as by a reset, because a
-  person accepted a fatal condition, or because the machine booted. Nothing shows yet that the fault is gone. See below.
-
-## Probation
-
-A device that returned to service is on probation until it was busy for \`health.probation.busy\` without a fault. It stays \`healthy\`: probation is
-information, and the device is offered unless \`health.probation.kubelet: unhealthy\` says otherwise.
-
-- Time counts between two reads in a row, when the second one shows work and the device is \`healthy\`. Idle time does not count.
-- Time counts for nothing when no read showed the use of the device, when the device was not read, or when no agent ran.
-- While the device is \`unhealthy\`, it is not shown as on probation; the probation then begins again, whatever ends the fault.
-- A further boot changes nothing. Probation belongs to the hardware: it goes with the device to another name, and a device that replaces it has none.
-- Work is what \`usage.idle\` says. A family that declares none, and a device that does not tell it, never ends its probation: the agent says so, and gives no busy time.
-- It is kept in \`--state.file\`, at most 30 seconds behind. Without that file, a restart forgets it.
 
 ## The policy without a configuration
 

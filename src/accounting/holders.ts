@@ -3,6 +3,7 @@ import type { Device } from '../model/device.ts';
 import type { HeldRecord } from '../model/device-record.ts';
 import { containerNameOf } from '../model/device-use.ts';
 import type { Reading } from '../model/metric.ts';
+import type { PodFactsByName } from '../model/pod-resources.ts';
 import type { ContainerReadings } from '../model/snapshot.ts';
 
 /** The part of a device's record that the accounts use. */
@@ -20,6 +21,8 @@ export interface UsageInput {
   readonly containerReadings: readonly ContainerReadings[];
   /** Wall clock of the kubelet's last answer; absent before the first. A new answer has another value. */
   readonly answeredAtMs?: number | undefined;
+  /** Absent where the Pods API is not asked. */
+  readonly pods?: PodFactsByName | undefined;
   /** UID of the pod that has an allocation. Undefined while it is not known. */
   uidOf(allocation: Allocation): string | undefined;
   /** Number of faults of one container on a device, as readings. Absent where faults are not counted. */
@@ -46,23 +49,22 @@ export interface Holder {
   readonly isDelegated?: true;
 }
 
+export const nameOf = ({ namespace, pod, container }: Pick<Allocation, 'namespace' | 'pod' | 'container'>): string =>
+  `${namespace}/${pod}/${container}`;
+
 /** Joins the allocations of one device by container. The shares add up to 1. */
 export function holdersOf(allocations: readonly Allocation[], uidOf: UsageInput['uidOf']): readonly Holder[] {
   const found = new Map<string, Holder>();
-  const part = 1 / allocations.length;
   for (const allocation of allocations) {
     const { namespace, pod, container, resource } = allocation;
-    const name = `${namespace}/${pod}/${container}`;
+    const name = nameOf(allocation);
     const known = found.get(name);
     found.set(name, {
-      name,
-      namespace,
-      pod,
-      container,
+      ...{ name, namespace, pod, container },
       resource: known !== undefined && known.resource < resource ? known.resource : resource,
       uid: known?.uid ?? uidOf(allocation),
-      ids: known === undefined ? idOf(allocation) : { ...known.ids, ...idOf(allocation) },
-      share: (known?.share ?? 0) + part,
+      ids: { ...known?.ids, ...idOf(allocation) },
+      share: (known?.share ?? 0) + 1 / allocations.length,
     });
   }
   return [...found.values()];
@@ -77,15 +79,13 @@ export function withUsers(
   { users = [], delegating = [] }: Pick<UsedDevice, 'users' | 'delegating'>,
 ): readonly Holder[] {
   if (users.length === 0) return holders;
-  const isDelegated = ({ namespace, pod, container }: Holder): boolean =>
-    delegating.some((one) => one.namespace === namespace && one.pod === pod && one.container === container);
-  const given = holders.length === 0 ? 1 : holders.filter(isDelegated).reduce((sum, { share }) => sum + share, 0);
+  const names = new Set(delegating.map(nameOf));
+  const given = holders.length === 0 ? 1 : holders.reduce((sum, { name, share }) => (names.has(name) ? sum + share : sum), 0);
   return [
-    ...holders.map((holder): Holder => (isDelegated(holder) ? { ...holder, share: 0, isDelegated: true } : holder)),
+    ...holders.map((holder): Holder => (names.has(holder.name) ? { ...holder, share: 0, isDelegated: true } : holder)),
     ...users.map((user): Holder => {
       const named = containerNameOf(user);
-      const name = `${named.namespace}/${named.pod}/${named.container}`;
-      return { ...named, name, uid: user.uid, ids: {}, share: given / users.length };
+      return { ...named, name: nameOf(named), uid: user.uid, ids: {}, share: given / users.length };
     }),
   ];
 }
@@ -95,13 +95,15 @@ function idOf({ resource, deviceId, claim }: Allocation): HeldIds {
   return claim === undefined ? { [id]: '' } : { [`${id} ${claim.shareId ?? ''}`]: `${claim.namespace}/${claim.name}` };
 }
 
-/** Whether another holder now has one of the ids. An id of a device plugin has one container; that of a claim has the claim's containers. */
-export function isTaken(ids: HeldIds, now: HeldIds): boolean {
-  return Object.entries(ids).some(([id, claim]) => now[id] !== undefined && (claim === '' || now[id] !== claim));
-}
-
-/** Whether an id that led to the device leads to another one of the family now. */
-export function hasMoved(device: string, ids: HeldIds, idsOf: ReadonlyMap<string, HeldIds>): boolean {
+/**
+ * Whether an id by which a container holds a device has another holder now, or leads to another device of the family. An id of a device plugin has
+ * one container; that of a claim has the claim's containers.
+ */
+export function isLost(device: string, ids: HeldIds, idsOf: ReadonlyMap<string, HeldIds>): boolean {
   const family = device.slice(0, device.indexOf('/') + 1);
-  return [...idsOf].some(([key, now]) => key !== device && key.startsWith(family) && Object.keys(ids).some((id) => now[id] !== undefined));
+  return [...idsOf].some(([key, now]) =>
+    Object.entries(ids).some(([id, claim]) =>
+      key === device ? now[id] !== undefined && (claim === '' || now[id] !== claim) : now[id] !== undefined && key.startsWith(family),
+    ),
+  );
 }

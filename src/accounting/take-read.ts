@@ -2,9 +2,8 @@ import type { DeviceProcess } from '../model/collection.ts';
 import { readMsOf } from '../model/metric.ts';
 import { ofMetric, Readings } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
-import { type ContainerAccount, observe } from './container-account.ts';
-import type { DeviceAccount } from './device-account.ts';
-import { type FamilyActivity, loadOf, type OwnReadings, sumOf, workOfDevice, workOfSharer, workSince } from './device-work.ts';
+import { type ContainerAccount, type DeviceAccount, observe } from './account.ts';
+import { type FamilyActivity, loadOf, sumOf, workOfDevice, workOfSharer, workSince } from './device-work.ts';
 import type { UsageInput, UsedDevice } from './holders.ts';
 
 /** One container that holds a device, with its share. */
@@ -12,7 +11,7 @@ export interface HeldPart {
   readonly account: ContainerAccount;
   readonly share: number;
   /** Its users have its share, and the reads. */
-  readonly isDelegated?: true;
+  readonly isDelegated?: true | undefined;
 }
 
 /** Who holds a device. */
@@ -22,12 +21,12 @@ export interface Held {
   readonly isShared: boolean;
 }
 
-interface Read {
+/** `wasShared`: at the step before. */
+interface Read extends Held {
   readonly device: UsedDevice;
-  readonly held: Held;
-  /** It was shared before. */
   readonly wasShared: boolean;
-  readonly own: OwnReadings;
+  /** Readings of the processes of a container, by its name. */
+  readonly own: (name: string) => Readings;
 }
 
 interface Rules {
@@ -37,39 +36,38 @@ interface Rules {
 
 /** Gives each holder what a new read of the device shows. Does nothing without a new read. */
 export function takeRead(account: DeviceAccount, read: Read, now: Pick<UsageInput, 'nowMs' | 'monotonicMs'>, rules: Rules): void {
-  const { device, held, wasShared, own } = read;
-  const { isShared } = held;
-  const holders = held.parts.filter(({ isDelegated }) => isDelegated !== true);
-  const times = device.current;
+  const { device, isShared, wasShared, own } = read;
+  const holders = read.parts.filter(({ isDelegated }) => isDelegated !== true);
+  const { current: times, readings: all, users = [] } = device;
   if (times === undefined || (account.readFromMs !== undefined && times.startedMs <= account.readFromMs)) return;
   account.readFromMs = times.startedMs;
   const family = rules.activity.get(device.device.family);
   const { work, trafficSum } = workOfDevice(family, device, times.monotonicMs, account.trafficSum);
   account.trafficSum = trafficSum;
-  const energy =
-    growthOfEnergy(account, device.readings, times.monotonicMs) ??
-    energyOfPower(account, family, device.readings, times.monotonicMs, rules);
+  account.energyLooks += 1;
+  const energy = energyOfCounter(account, all, times.monotonicMs) ?? energyOfPower(account, family, all, times.monotonicMs, rules);
+  if (energy !== undefined) account.energyLooks = 0;
   if (holders.length === 0) return;
 
-  const ownOf = ({ account: { name } }: HeldPart): Readings => own.of(name, device.device.id);
   const isExclusive = !isShared && !wasShared;
-  const { users = [] } = device;
   // A user has an account. What others use belongs to nobody.
   const strangers = (isShared ? (device.strangers ?? []) : []).filter((one) => !users.some(({ uid }) => uid === one.podUid));
-  const taking = holders.filter(({ account: one }) => times.startedMs >= one.countedFromAtMs && times.monotonicMs > one.lookedAtMs);
-  const observed = taking.map((holder): Sharer => {
+  const isAlone = holders.length === 1 && strangers.length + users.length === 0;
+  const sharers: Sharer[] = [];
+  for (const { account: one, share } of holders) {
+    if (times.startedMs < one.countedFromAtMs || times.monotonicMs <= one.lookedAtMs) continue;
     // Readings of a container that is alone now are those of the device.
-    const readings = holders.length === 1 && strangers.length + users.length === 0 ? Readings.NONE : ownOf(holder);
-    const spanMs = observe(holder.account, {
+    const readings = isAlone ? Readings.NONE : own(one.name);
+    const spanMs = observe(one, {
       lookMs: times.monotonicMs,
-      work: workSince(isExclusive ? work : workOfSharer(family, work, readings), holder.account.countedFromAtMs, rules.staleAfterMs),
+      work: workSince(isExclusive ? work : workOfSharer(family, work, readings), one.countedFromAtMs, rules.staleAfterMs),
       now,
-      memoryBytes: sumOf(isExclusive ? device.readings : readings, shared.memoryUsed.name),
+      memoryBytes: sumOf(isExclusive ? all : readings, shared.memoryUsed.name),
       longestMs: rules.staleAfterMs,
     });
-    return { ...holder, spanMs, load: loadOf(readings) };
-  });
-  if (!isExclusive || energy?.isOfPower === true) divide(observed, strangers);
+    sharers.push({ account: one, share, spanMs, load: loadOf(readings) });
+  }
+  if (!isExclusive || energy?.isOfPower === true) divide(sharers, strangers);
   if (energy !== undefined) for (const { account: one } of holders) payOut(one, energy);
 }
 
@@ -83,29 +81,27 @@ interface Sharer extends HeldPart {
  * Divides energy among those who used the device: by their load, or by their share when none worked. The shares add up to 1, from
  * which processes of other pods take their part: it belongs to nobody. Each such pod counts as much as a holder.
  */
-function divide(observed: readonly Sharer[], strangers: readonly DeviceProcess[]): void {
-  const sharers = observed.filter(({ spanMs }) => spanMs > 0);
+function divide(all: readonly Sharer[], strangers: readonly DeviceProcess[]): void {
+  const sharers = all.filter(({ spanMs }) => spanMs > 0);
   const strange = sumOfAll(strangers.flatMap(({ utilization = {} }) => Object.values(utilization)));
   const isBusy = strange > 0 || sharers.some(({ load }) => load > 0);
-  const weights = sharers.map(({ load, share }) => (isBusy ? load : share));
   const strangePods = new Set(strangers.map(({ podUid }) => podUid)).size;
-  const total = sumOfAll(weights) + (isBusy ? strange : strangePods / Math.max(1, observed.length));
+  const weightOf = ({ load, share }: Sharer): number => (isBusy ? load : share);
+  const total = sumOfAll(sharers.map(weightOf)) + (isBusy ? strange : strangePods / Math.max(1, all.length));
   // Users without a share, alone and idle: what the device takes is not theirs.
   if (total === 0) return;
-  for (const [index, { account }] of sharers.entries()) {
-    account.energyShares = (account.energyShares ?? 0) + (weights[index] as number) / total;
-  }
+  for (const one of sharers) one.account.energyShares = (one.account.energyShares ?? 0) + weightOf(one) / total;
 }
 
 /** Gives a container its mean share of the energy between two reads of the counter, which may be further apart than those of the device. */
 function payOut(account: ContainerAccount, { joules, looks, isOfPower }: Energy): void {
-  const { energyShares } = account;
+  const { energyShares, usage, counters } = account;
   if (energyShares === undefined) return;
   delete account.energyShares;
   // A counter that an earlier run of the agent saw goes on later.
-  if (joules === undefined || (isOfPower === true && account.counters.readings().some(({ metric }) => metric === shared.energy.name)))
-    return;
-  account.usage.energyEstimatedJoules = (account.usage.energyEstimatedJoules ?? 0) + (joules * energyShares) / looks;
+  const isCounted = isOfPower === true && counters.readings().some(({ metric }) => metric === shared.energy.name);
+  if (joules === undefined || isCounted) return;
+  usage.energyEstimatedJoules = (usage.energyEstimatedJoules ?? 0) + (joules * energyShares) / looks;
 }
 
 interface Energy {
@@ -119,21 +115,15 @@ interface Energy {
 
 const sumOfAll = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
 
-/**
- * Energy between two reads of the counter. A smaller value means a reset, after which the counter grew from 0. Undefined without a new read
- * of the counter.
- */
-function growthOfEnergy(account: DeviceAccount, readings: Readings, deviceMs: number): Energy | undefined {
-  const looks = account.energyLooks + 1;
-  account.energyLooks = looks;
-  const now = sumOf(readings, shared.energy.name);
-  if (now === undefined) return undefined;
-  const { joules: before, joulesAtMs } = account;
-  const times = ofMetric(readings, shared.energy.name).map((reading) => readMsOf(reading, deviceMs));
-  const atMs = Math.max(...times);
-  if (joulesAtMs !== undefined && atMs <= joulesAtMs) return undefined;
-  Object.assign(account, { joules: now, joulesAtMs: atMs, energyLooks: 0 });
-  return { joules: before === undefined ? undefined : now < before ? now : now - before, looks };
+/** Energy between two reads of the counter. After a reset it grew from 0. Undefined without a new read of the counter. */
+function energyOfCounter(account: DeviceAccount, readings: Readings, deviceMs: number): Energy | undefined {
+  const joules = sumOf(readings, shared.energy.name);
+  if (joules === undefined) return undefined;
+  const { energy: before, energyLooks: looks } = account;
+  const atMs = Math.max(...ofMetric(readings, shared.energy.name).map((reading) => readMsOf(reading, deviceMs)));
+  if (before !== undefined && atMs <= before.atMs) return undefined;
+  account.energy = { joules, atMs };
+  return { joules: before && (joules < before.joules ? joules : joules - before.joules), looks };
 }
 
 /**
@@ -147,19 +137,15 @@ function energyOfPower(
   deviceMs: number,
   { staleAfterMs }: Rules,
 ): Energy | undefined {
-  const { power: before, joulesAtMs } = account;
-  if (joulesAtMs !== undefined) return undefined;
-  const sensors = family?.powerSensors ?? [];
-  const powers = sensors.length === 0 ? [] : ofMetric(readings, shared.power.name);
-  const [reading] = sensors.flatMap((sensor) => powers.filter(({ labels }) => labels?.sensor === sensor));
-  if (reading === undefined) {
-    account.power = undefined;
-    return undefined;
-  }
-  const [watts, atMs] = [Number(reading.value), readMsOf(reading, deviceMs)];
-  if (before !== undefined && atMs <= before.atMs) return undefined;
-  const looks = account.energyLooks;
-  Object.assign(account, { power: { watts, atMs }, energyLooks: 0 });
-  if (before === undefined || atMs - before.atMs > staleAfterMs) return { joules: undefined, looks, isOfPower: true };
-  return { joules: (((before.watts + watts) / 2) * (atMs - before.atMs)) / 1_000, looks, isOfPower: true };
+  const { power: before, energy, energyLooks: looks } = account;
+  if (energy !== undefined) return undefined;
+  const powers = ofMetric(readings, shared.power.name);
+  const [reading] = (family?.powerSensors ?? []).flatMap((sensor) => powers.filter(({ labels }) => labels?.sensor === sensor));
+  const power = reading && { watts: Number(reading.value), atMs: readMsOf(reading, deviceMs) };
+  if (power !== undefined && before !== undefined && power.atMs <= before.atMs) return undefined;
+  account.power = power;
+  if (power === undefined) return undefined;
+  const ms = before === undefined ? Number.POSITIVE_INFINITY : power.atMs - before.atMs;
+  const joules = before === undefined || ms > staleAfterMs ? undefined : (((before.watts + power.watts) / 2) * ms) / 1_000;
+  return { joules, looks, isOfPower: true };
 }

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import cron from 'node-cron';
+import type { UsageQuery } from '../accounting/query.ts';
 import type { ReadyRules } from '../health/journal/ready-devices.ts';
 import { kubeletHealth } from '../health/policy/kubelet-health.ts';
 import { OWN_CONDITIONS } from '../health/policy/own-conditions.ts';
@@ -11,6 +12,7 @@ import type { IncidentPlace } from '../incidents/freeze.ts';
 import type { Logger } from '../log/logger.ts';
 import { createExposition, type Exposition } from '../metrics/page/exposition.ts';
 import type { AgentStats, ConfigStatus, HostFacts } from '../model/agent-stats.ts';
+import { defined } from '../model/defined.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { DevicePlugin } from '../plugin/plugin.ts';
@@ -67,18 +69,16 @@ export async function startAgent(configured: AgentSettings, parts: AgentDependen
   const { lease, sockets } = succession;
   if (problem !== undefined) sockets.refuse('control', controlSocket(configured.state.file), problem);
   const built = await build(settings, parts, { isLasting: true, access, succession });
-  const { core, health, usage, exposition, facts, plugin, incidents, history } = built;
+  const { core, health, usage, ledger, exposition, facts, plugin, incidents, history } = built;
   const liveness = new Liveness(settings.refresh.interval, systemClock);
   const inventory = new InventoryLog(logger);
-  const ledger = new UsageLedger(settings, core.store, logger, systemClock, lease);
   usage?.follow((snapshot) => {
-    ledger.update(snapshot);
+    ledger?.update(snapshot);
     exposition.prepare();
   });
   core.store.subscribe(() => {
     const snapshot = core.store.snapshot() as Snapshot;
     liveness.published();
-    ledger.look(snapshot);
     usage?.published(snapshot);
     exposition.prepare();
   });
@@ -116,7 +116,7 @@ export async function startAgent(configured: AgentSettings, parts: AgentDependen
     events: (since) => health.engine.eventsSince(since),
     watched: () => health.watched,
     ...(incidents === undefined ? {} : { incidents }),
-    usage: (query) => ledger.report(query),
+    ...(ledger === undefined ? {} : { usage: (query: UsageQuery) => ledger.report(query) }),
     version,
     node: settings.node,
     hostNames: [settings.node, hostname()],
@@ -135,9 +135,9 @@ export async function startAgent(configured: AgentSettings, parts: AgentDependen
   const succeeded = {
     async save() {
       await Promise.all([health.save(), usage?.save()]);
-      await ledger.written();
+      await ledger?.written();
     },
-    settled: async () => void (await Promise.all([health.written(), usage?.settled(), ledger.written(), incidents?.saved()])),
+    settled: async () => void (await Promise.all([health.written(), usage?.settled(), ledger?.written(), incidents?.saved()])),
     resumed() {
       void incidents?.resume();
       void health.save();
@@ -176,7 +176,7 @@ export async function startAgent(configured: AgentSettings, parts: AgentDependen
     async apply(next) {
       health.configure(next);
       usage?.configure(next);
-      ledger.configure(next);
+      ledger?.configure(next);
       core.configure(next);
       incidents?.configure(next);
       history?.configure(next);
@@ -195,7 +195,7 @@ export async function startAgent(configured: AgentSettings, parts: AgentDependen
       facts?.stop();
       const [ended] = await Promise.all([core.close(), server.close(), plugin?.stop()]);
       await Promise.all([health.close(), usage?.close()]);
-      await ledger.close();
+      await ledger?.close();
       await incidents?.close();
       succession.end();
       return ended;
@@ -260,6 +260,7 @@ interface Built {
   readonly health: HealthService;
   /** Absent in a single reading, which has no past. */
   readonly usage: AccountingService | undefined;
+  readonly ledger: UsageLedger | undefined;
   readonly exposition: Exposition;
   /** Only in an agent. */
   readonly facts: HostFactsCache | undefined;
@@ -293,6 +294,7 @@ async function build(
   const place = (): IncidentPlace => ({ node: settings.node, agentVersion: version, host: facts?.facts() ?? {} });
   const incidents = isLasting ? await IncidentService.open(settings, { health, place, logger, clock: systemClock, lease }) : undefined;
   const core = new AgentCore(settings, health, logger, clock, parts, usage);
+  const ledger = isLasting ? new UsageLedger(settings, core.store, logger, systemClock, lease) : undefined;
   incidents?.follow(core.store);
   const history = isLasting ? new HistoryService(settings, incidents, core.store) : undefined;
   const plugin = isLasting ? createAgentPlugin(settings, core, () => health.policy, logger, clock) : undefined;
@@ -311,9 +313,11 @@ async function build(
       claimFileProblems: claimFileProblems.map(({ code }) => code),
       ...(pods?.isUp === undefined ? {} : { isPodsApiUp: pods.isUp }),
       ...(host === undefined ? {} : { host }),
+      ...(incidents === undefined ? {} : { failures: incidents.failures() }),
       ...(access === undefined ? {} : { webConfig: access.stats() }),
       ...(file === undefined ? {} : { config: file }),
       ...(succession === undefined ? {} : { sockets: succession.sockets.stats() }),
+      ...defined({ ledgerDamagedLines: ledger?.damagedLines }),
       ...(offered === undefined || offered.resources.length === 0 ? {} : { plugin: offered }),
     };
   };
@@ -326,7 +330,7 @@ async function build(
     hasContainerZeros: settings.containerMetrics.zeros,
     ...(usage === undefined ? {} : { usage: (latest) => usage.shown(latest) }),
   });
-  return { core, health, usage, exposition, facts, plugin, incidents, history };
+  return { core, health, usage, ledger, exposition, facts, plugin, incidents, history };
 }
 
 /** Memory and kernel change only at a reboot or by hot plug. */

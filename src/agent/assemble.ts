@@ -44,7 +44,7 @@ import {
   withNames,
   withoutEnded,
 } from './steps.ts';
-import { kinOf, OccupancyTracker, placementFindings } from './use.ts';
+import { kinOf, OccupancyTracker } from './use.ts';
 import { UserTracker } from './users.ts';
 
 export type Judge = (
@@ -217,7 +217,7 @@ export class Assembler {
     this.#users.look(held, { kin, isWatched, rules: delegation, limits, podResources, inCheckpoint, pods }, now);
     const ownReadings = containerReadings(held, settings.specs, { checkpoint, ...facts });
     const faultsOf: UsageInput['faultsOf'] = (device, holder, uid) => this.#faults.ownReadings(keys.of(device), holder, uid);
-    const usage = this.#accounts?.step({ ...now, devices: held, containerReadings: ownReadings, answeredAtMs, uidOf, faultsOf });
+    const usage = this.#accounts?.step({ ...now, devices: held, containerReadings: ownReadings, answeredAtMs, pods, uidOf, faultsOf });
     const waiting = usage && this.#waiting?.step({ ...now, devices: held, usage });
 
     // Whether they do what their holders want, and how they are.
@@ -235,9 +235,7 @@ export class Assembler {
     };
     const heldByKey = new Map(held.map((record) => [record.key, record]));
     const occupancy = settings.use && this.#occupancy.compare(settings.use, { known: heldByKey, waiting, ...owned }, now);
-    const isPlacementJudged = settings.isPlacementJudged === true && isAnswering;
-    const placement = isPlacementJudged ? placementFindings(held, near, judgedBefore, places) : NO_FINDINGS;
-    const used = usedRecords(held, occupancy, placement, limits, this.#kept.use);
+    const used = usedRecords(held, occupancy, limits, this.#kept.use);
     const verdicts = this.#judge(used, now, told);
     this.#accounts?.judged(verdicts);
     const devices = judgedRecords(used, verdicts).map((record) => keptRecord(before.records.get(record.key), record));
@@ -280,4 +278,3 @@ const keptRecord = (before: JudgedRecord | undefined, now: JudgedRecord): Judged
 
 const NO_DELEGATION: DelegationRules = { holders: [], ids: [] };
 const NO_ORIGINS: Origins = new Map();
-const NO_FINDINGS: ReadonlyMap<string, Finding> = new Map();

@@ -1,6 +1,5 @@
 import type { ResourceDevices } from '../health/journal/ready-devices.ts';
 import { whyDirty } from '../health/occupancy/explained.ts';
-import { POOR_PLACEMENT } from '../health/policy/use-conditions.ts';
 import type { Clock } from '../host/clock.ts';
 import { readCpuNodes, readVirtualMachine } from '../host/facts.ts';
 import { deviceDirectory } from '../host/fs/step-guard.ts';
@@ -269,11 +268,7 @@ function joined({
   usage,
   idle,
   expect,
-  health,
-}: AgentSettings): Pick<
-  AssembleSettings,
-  'rules' | 'served' | 'staleAfterMs' | 'use' | 'expect' | 'partKinds' | 'passingKinds' | 'roles' | 'isPlacementJudged'
-> {
+}: AgentSettings): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use' | 'expect' | 'partKinds' | 'passingKinds' | 'roles'> {
   const families = enabled.map(({ family }) => family);
   return {
     rules: {
@@ -298,9 +293,6 @@ function joined({
       limits: usage,
       delegation: { holders: usage['delegated-holders'], ids: usage['delegated-ids'] },
     },
-    isPlacementJudged: Object.entries(health.conditions ?? {}).some(
-      ([key, { enabled: isEnabled }]) => isEnabled === true && key.endsWith(`.${POOR_PLACEMENT}`),
-    ),
   };
 }
 

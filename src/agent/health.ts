@@ -18,7 +18,7 @@ import type { AcceptAnswer, AcceptRequest } from '../server/control/control-sock
 import type { Judge } from './assemble.ts';
 import type { RestoredDevice } from './known-devices.ts';
 import type { AgentSettings } from './settings.ts';
-import { bootIdOf, StateLease, tellKept } from './state.ts';
+import { bootIdOf, StateLease } from './state.ts';
 
 /** Connects the health engine with its policy, its state file, its log lines and its timers. */
 export class HealthService {
@@ -98,9 +98,9 @@ export class HealthService {
     const path = isLasting ? settings.state.file : '';
     // The state is valid for one boot, because a reboot is the remedy of many latched conditions.
     const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings.roots.procfs) });
-    const { state: remembered, past, faultList } = await rememberedState(file, path, logger);
+    const { state: remembered, unreturned, faultList } = await rememberedState(file, path, logger);
     const faults = new FaultLedger(settings.incidents.keep, remembered?.faults, remembered?.faultList ?? faultList);
-    const engine = createHealthEngine({ policy, ...(remembered && { state: remembered }), ...(past && { past }) });
+    const engine = createHealthEngine({ policy, ...(remembered && { state: remembered }), ...(unreturned && { unreturned }) });
     return new HealthService({ policy, engine, faults, file, path, remembered, clock, logger, isLasting, lease });
   }
 
@@ -230,7 +230,6 @@ function policyOf(settings: AgentSettings, logger: Logger): HealthPolicy {
 }
 
 async function rememberedState(file: StateFile | undefined, path: string, logger: Logger): Promise<Partial<StateRead>> {
-  for (const { path: kept, unhealthy } of (await file?.kept()) ?? []) tellKept(logger, kept, { to: path, what: 'health', unhealthy });
   const read = await file?.read();
   if (read?.ignored !== undefined && read.ignored !== 'absent') {
     const { ignored: reason, message: detail, kept } = read;

@@ -3,20 +3,26 @@ import { TREND_MS } from '../board/trend.ts';
 import { BUSY_WAITING, STALLED } from '../health/policy/use-conditions.ts';
 import type { Clock } from '../host/clock.ts';
 import { kernelLogPath } from '../host/host.ts';
+import { failuresSince } from '../incidents/by-device.ts';
 import { crashFolders } from '../incidents/crash-log.ts';
 import type { IncidentPlace } from '../incidents/freeze.ts';
 import { type HistorySettings, ReadingHistoryStore } from '../incidents/history.ts';
 import { KernelLog } from '../incidents/kernel-log.ts';
+import type { ListedIncident } from '../incidents/record.ts';
 import { IncidentRecorder, isOneIncident, type RecorderSettings } from '../incidents/recorder.ts';
-import { IncidentStore, type ListedIncident, type RecordRead, type StoreSettings } from '../incidents/store.ts';
+import { IncidentStore, type RecordRead, type StoreSettings } from '../incidents/store.ts';
 import { eventsOfHardware } from '../incidents/timeline.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
+import type { AgentStats } from '../model/agent-stats.ts';
+import { hours } from '../model/duration.ts';
 import type { KeptFault } from '../model/fault.ts';
 import type { HealthService } from './health.ts';
 import type { AgentSettings } from './settings.ts';
 import type { StateLease } from './state.ts';
 import type { Store } from './store.ts';
+
+const WEEK_MS = hours(7 * 24);
 
 export interface IncidentDependencies {
   readonly health: HealthService;
@@ -32,9 +38,11 @@ export class IncidentService {
   readonly #store: IncidentStore;
   readonly #kernel: KernelLog;
   readonly #faults: () => readonly KeptFault[];
+  readonly #clock: Clock;
 
   private constructor(settings: AgentSettings, store: IncidentStore, { health, place, clock }: IncidentDependencies) {
     this.#store = store;
+    this.#clock = clock;
     this.#faults = () => health.faults.kept;
     const { procfs, sysfs } = settings.roots;
     this.#kernel = new KernelLog({ path: kernelLogPath(settings.roots), procfs, crashes: crashFolders(sysfs) }, clock);
@@ -83,6 +91,10 @@ export class IncidentService {
 
   list(): readonly ListedIncident[] {
     return this.#store.list();
+  }
+
+  failures(): NonNullable<AgentStats['failures']> {
+    return failuresSince(this.#clock.now() - WEEK_MS, this.list());
   }
 
   /** Faults, the oldest first. */

@@ -51,6 +51,7 @@ export function knownDevices(
 ): ReadonlyMap<string, DeviceRecord> {
   const known = new Map<string, DeviceRecord>();
   const completed = new Set<string>();
+  const left = new Map<string, { readonly report: DeviceReport<ReadingList>; readonly times: ReadTimes }>();
   const followed = new Set<DeviceRecord>();
   // Places that have a new name, while the identity of the hardware cannot be read.
   const renamed = new Set<string>();
@@ -60,6 +61,7 @@ export function knownDevices(
     const isComplete = latest.collection.listing === 'complete';
     if (isComplete) completed.add(state.family);
     const { reports } = latest.collection;
+    for (const report of latest.collection.left ?? []) left.set(deviceKey(report.device), { report, times: latest });
     const present = new Map(reports.map(({ device }) => [deviceKey(device), hardwareKey(device)]));
     const isPresent = new Set(present.values());
     for (const { device } of reports) {
@@ -85,7 +87,8 @@ export function knownDevices(
     if (isGone && !wasSeen(device)) continue;
     const missing = missingAfter(device, isGone, now);
     const isKept = missing.missingFromMs === undefined || now.monotonicMs - missing.missingFromMs < retentionMs;
-    if (isKept) known.set(key, recordOf(key, { device: device.device }, device, true, missing));
+    const last = left.get(key);
+    if (isKept) known.set(key, recordOf(key, { ...last?.report, device: device.device }, device, true, missing, last?.times));
   }
   return known;
 }

@@ -35,8 +35,7 @@ export class ProblemLog {
         : [
             {
               key: kubelet.reason,
-              message:
-                kubelet.reason === 'too-many-entries' ? 'the answer of the kubelet is read only in part' : 'the kubelet cannot be queried',
+              message: 'the kubelet cannot be queried',
               // Another problem may have replaced this one, so the line must not say that the kubelet answers.
               ended: 'the kubelet could not be queried; this problem ended',
               fields: { reason: kubelet.reason },

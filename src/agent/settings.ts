@@ -1,5 +1,5 @@
-import type { Prices } from '../accounting/ledger/report.ts';
 import type { UsageOptions } from '../accounting/options.ts';
+import type { Prices } from '../accounting/report.ts';
 import type { HealthConfig } from '../health/policy/policy-config.ts';
 import type { Roots } from '../host/host.ts';
 import type { IncidentOptions } from '../incidents/options.ts';

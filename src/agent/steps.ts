@@ -51,8 +51,6 @@ export interface AssembleSettings {
   /** The NUMA node of each CPU. */
   readonly cpuNodes?: ReadonlyMap<number, number>;
   readonly virtual?: VirtualMachine | undefined;
-  /** Whether GPUs are compared with those that are free. */
-  readonly isPlacementJudged?: boolean;
   /** Hardware that was out of service when it was last listed and that was not listed since, as the latest judgement left it. */
   readonly unreturned?: () => readonly Device[];
   /** What the families need of the host. */
@@ -266,25 +264,23 @@ export const unresolvedIn = (allocations: readonly AllocationState[]): readonly 
 
 const NO_OCCUPANCY: Occupancy = { lastHolders: undefined, occupancy: undefined };
 
-/** Adds what the devices do, compared with their holders. `occupancies` and `placement` are keyed by device key. */
+/** Adds what the devices do, compared with their holders. `occupancies` are keyed by device key. */
 export function usedRecords(
   held: readonly HeldRecord[],
   occupancies: ReadonlyMap<string, Occupancy> | undefined,
-  placement: ReadonlyMap<string, Finding>,
   limits: UseLimits,
   kept: KeptStep<UsedRecord['use']>,
 ): readonly UsedRecord[] {
   return held.map((record) => {
     const { key, current } = record;
     const { lastHolders, occupancy } = occupancies?.get(key) ?? NO_OCCUPANCY;
-    const own = placement.get(key);
-    const use = occupancy && kept.of(key, [occupancy, current, limits, own], () => useOf(occupancy, current as ReadTimes, limits, own));
+    const use = occupancy && kept.of(key, [occupancy, current, limits], () => useOf(occupancy, current as ReadTimes, limits));
     return Object.assign(record, { lastHolders, occupancy, use });
   });
 }
 
-const useOf = (occupancy: DeviceUse, { readAtMs, monotonicMs }: ReadTimes, limits: UseLimits, own?: Finding): SourceFindings => ({
-  findings: [...useFindings(occupancy, limits), ...(own === undefined ? [] : [own])],
+const useOf = (occupancy: DeviceUse, { readAtMs, monotonicMs }: ReadTimes, limits: UseLimits): SourceFindings => ({
+  findings: useFindings(occupancy, limits),
   readAtMs,
   monotonicMs,
 });

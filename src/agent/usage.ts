@@ -1,9 +1,10 @@
 import { dirname, join } from 'node:path';
 import { Accounts, type AccountsSettings } from '../accounting/accounts.ts';
-import { createUsageFile, type SavedUsage, type UsageFile, type UsageRead } from '../accounting/usage-file.ts';
-import type { UptimeClock } from '../host/clock.ts';
-import { endsWithin } from '../host/clock.ts';
+import { type SavedUsage, USAGE_FORMAT, USAGE_SCHEMA } from '../accounting/saved-accounts.ts';
+import { endsWithin, type UptimeClock } from '../host/clock.ts';
 import { setAside } from '../host/fs/kept-file.ts';
+import { schemaProblem } from '../host/fs/saved-schema.ts';
+import { SavedStateFile } from '../host/fs/saved-state.ts';
 import { SingleFlight } from '../host/single-flight.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
@@ -12,8 +13,9 @@ import type { Snapshot } from '../model/snapshot.ts';
 import type { Usage } from '../model/usage.ts';
 import { type WaitingSettings, WaitingTracker } from '../waiting/tracker.ts';
 import type { AgentSettings } from './settings.ts';
-import { bootIdOf, StateLease, tellKept } from './state.ts';
+import { bootIdOf, StateLease } from './state.ts';
 
+const MAX_BYTES = 64 * 1024 * 1024;
 /** Snapshots of one refresh that come within this time are saved together. */
 const SETTLE_MS = 100;
 /** A write that takes longer counts as failed until it ends. */
@@ -25,7 +27,7 @@ export class AccountingService {
   /** Its memory lies in the same file. */
   readonly waiting: WaitingTracker;
   readonly #clock: UptimeClock;
-  readonly #file: UsageFile | undefined;
+  readonly #file: SavedStateFile | undefined;
   readonly #lease: StateLease;
   readonly #report: (error: string | undefined) => void;
   #intervalMs: number;
@@ -39,50 +41,25 @@ export class AccountingService {
   #cancel: (() => void) | undefined;
   #isClosed = false;
 
-  private constructor(
-    settings: AgentSettings,
-    clock: UptimeClock,
-    logger: Logger,
-    file: UsageFile | undefined,
-    read: UsageRead | undefined,
-    lease: StateLease,
-  ) {
+  private constructor(settings: AgentSettings, clock: UptimeClock, logger: Logger, lease: StateLease, disk: Disk | undefined) {
     this.#clock = clock;
     this.#lease = lease;
-    this.#file = file;
+    this.#file = disk?.file;
     this.#intervalMs = settings.refresh.interval;
     const changes = createChangeLog(logger, () => clock.monotonic());
-    this.#report = (error) => changes.update('usage', error === undefined ? [] : [unsaved(file?.path ?? '', error)]);
-    const saved = read?.saved;
-    const isSameBoot = saved !== undefined && isOfThisBoot(saved, read?.ignored === undefined ? read?.bootId : '', settings, clock);
-    this.accounts = new Accounts(
-      accountsSettings(settings),
-      saved === undefined
-        ? undefined
-        : { state: saved.accounts, gapMs: gapOf(saved, isSameBoot, clock), monotonicMs: clock.monotonic(), isSameBoot },
-    );
+    this.#report = (error) => changes.update('usage', error === undefined ? [] : [unsaved(disk?.path ?? '', error)]);
+    const saved = disk?.saved;
+    this.accounts = new Accounts(accountsSettings(settings), saved && { state: saved, savedAtMs: saved.times.savedAtMs, atMs: disk?.atMs });
     this.waiting = new WaitingTracker(waitingSettings(settings), saved?.waiting);
     // The page never shows more than what a later run will know.
-    if (file !== undefined) this.#onDisk = this.accounts.usage();
+    if (disk !== undefined) this.#onDisk = this.accounts.usage();
   }
 
   /** Reads what an earlier run saved beside the health state. Without a state file, everything is in memory only. */
   static async open(settings: AgentSettings, logger: Logger, clock: UptimeClock, lease = new StateLease()): Promise<AccountingService> {
-    const { file: stateFile } = settings.state;
-    const file = stateFile === '' ? undefined : createUsageFile(join(dirname(stateFile), 'usage.json'), bootIdOf(settings.roots.procfs));
-    for (const path of (await file?.kept()) ?? []) tellKept(logger, path, { to: file?.path ?? '', what: 'usage' });
-    const read = await file?.read();
-    if (file !== undefined && read?.ignored !== undefined && read.ignored !== 'absent') {
-      tellUnused(logger, file.path, { reason: read.ignored, detail: read.message, kept: read.kept });
-    }
-    try {
-      return new AccountingService(settings, clock, logger, file, read, lease);
-    } catch (error) {
-      // Only a file of another make has the checksum and not the fields.
-      const [path, detail] = [file?.path ?? '', error instanceof Error ? error.message : String(error)];
-      tellUnused(logger, path, { reason: 'damaged', detail, kept: await setAside(path) });
-      return new AccountingService(settings, clock, logger, file, undefined, lease);
-    }
+    const { file } = settings.state;
+    const disk = file === '' ? undefined : await readDisk(join(dirname(file), 'usage.json'), settings, logger, clock);
+    return new AccountingService(settings, clock, logger, lease, disk);
   }
 
   /** Takes other settings from the next snapshot on. */
@@ -143,16 +120,12 @@ export class AccountingService {
   }
 
   async #write(): Promise<void> {
-    const [file, snapshot] = [this.#file as UsageFile, this.#latest as Snapshot];
+    const [file, snapshot] = [this.#file as SavedStateFile, this.#latest as Snapshot];
     this.#writtenAtMs = this.#clock.monotonic();
     const agoMs = this.#writtenAtMs - this.#steppedMs;
-    const saved: SavedUsage = {
-      savedAtMs: this.#clock.now() - agoMs,
-      sinceBootMs: this.#clock.sinceBoot() - agoMs,
-      accounts: this.accounts.state(),
-      waiting: this.waiting.state(),
-    };
-    const error = this.#lease.isHeld ? await file.write(saved, this.#isClosed) : undefined;
+    const times = { savedAtMs: this.#clock.now() - agoMs, sinceBootMs: this.#clock.sinceBoot() - agoMs };
+    const saved: SavedUsage = { times, ...this.accounts.state(), waiting: this.waiting.state() };
+    const error = this.#lease.isHeld ? await file.write({ ...saved }, undefined, this.#isClosed) : undefined;
     this.#written(snapshot, error);
   }
 
@@ -165,14 +138,32 @@ export class AccountingService {
   }
 }
 
-interface Unused {
-  readonly reason: string;
-  readonly detail: string;
-  readonly kept: string | undefined;
+/** The file, and what an earlier run saved in it. */
+interface Disk {
+  readonly path: string;
+  readonly file: SavedStateFile;
+  readonly saved?: SavedUsage;
+  /** Monotonic clock of the save. Undefined after a reboot. */
+  readonly atMs?: number | undefined;
 }
 
-function tellUnused(logger: Logger, path: string, unused: Unused): void {
-  logger.warn('the saved usage is not used; all totals start at 0', defined({ path, ...unused }));
+/** A file that cannot be used is renamed, so that no write destroys it. */
+async function readDisk(path: string, settings: AgentSettings, logger: Logger, clock: UptimeClock): Promise<Disk> {
+  const bootId = bootIdOf(settings.roots.procfs);
+  const file = new SavedStateFile(path, USAGE_FORMAT, bootId, MAX_BYTES);
+  const read = await file.read();
+  const problem = read.ignored === undefined ? await schemaProblem(USAGE_SCHEMA, read.body) : read.message;
+  if (read.ignored === undefined && problem === undefined) {
+    const saved = read.body as unknown as SavedUsage;
+    // A monotonic clock that is behind the saved one proves a reboot too. Without an identity, the boot may be another one.
+    const agoMs = clock.sinceBoot() - saved.times.sinceBootMs;
+    return { path, file, saved, atMs: bootId !== '' && read.bootId === bootId && agoMs >= 0 ? clock.monotonic() - agoMs : undefined };
+  }
+  if (read.ignored !== 'absent') {
+    const unused = { path, reason: read.ignored ?? 'damaged', detail: problem, kept: await setAside(path) };
+    logger.warn('the saved usage is not used; all totals start at 0', defined(unused));
+  }
+  return { path, file };
 }
 
 const unsaved = (path: string, detail: string) => ({
@@ -182,16 +173,6 @@ const unsaved = (path: string, detail: string) => ({
   fields: { path },
   detail,
 });
-
-/** A monotonic clock that is behind the saved one proves a reboot too. Without an identity, the boot may be another one. */
-function isOfThisBoot(saved: SavedUsage, bootId: string | undefined, settings: AgentSettings, clock: UptimeClock): boolean {
-  return bootId !== '' && bootId === bootIdOf(settings.roots.procfs) && saved.sinceBootMs <= clock.sinceBoot();
-}
-
-/** Time since the last step of the earlier run. Over a reboot only the wall clock tells it. */
-function gapOf(saved: SavedUsage, isSameBoot: boolean, clock: UptimeClock): number {
-  return Math.max(0, isSameBoot ? clock.sinceBoot() - saved.sinceBootMs : clock.now() - saved.savedAtMs);
-}
 
 function accountsSettings(settings: AgentSettings): AccountsSettings {
   const families = settings.families.map(({ family }) => family);

@@ -80,23 +80,9 @@ export function phaseNote(device: Pick<DeviceView, 'health'>, condition: Conditi
 }
 
 /** Further texts about the health of a device, below its conditions. */
-export function healthNotes({ unchecked, probation, ignored = [] }: HealthView): readonly string[] {
+export function healthNotes({ unchecked, ignored = [] }: HealthView): readonly string[] {
   return [
     ...(unchecked === undefined ? [] : [`Not checked: ${unchecked.join(', ')}. No read could check it yet.`]),
-    ...(probation === undefined ? [] : [probationText(probation)]),
     ...ignored.map((one) => `${conditionName(one)} is ignored until ${one.ignoredUntil.slice(0, 10)}: ${one.ignoreReason}`),
   ];
-}
-
-/** `on probation, 12 min of 4 h`: what a row of a list has room for. */
-export function probationNote({ busySeconds, neededSeconds }: NonNullable<HealthView['probation']>): string {
-  const need = durationText(neededSeconds * 1_000);
-  return busySeconds === undefined ? `on probation, needs ${need}` : `on probation, ${durationText(busySeconds * 1_000)} of ${need}`;
-}
-
-function probationText({ condition, busySeconds, neededSeconds }: NonNullable<HealthView['probation']>): string {
-  const after = condition === undefined ? '' : ` after ${condition}`;
-  const need = `${durationText(neededSeconds * 1_000)} of work without a fault`;
-  const sofar = busySeconds === undefined ? 'no read has shown whether it works' : `it worked ${durationText(busySeconds * 1_000)} so far`;
-  return `On probation${after}: it needs ${need}; ${sofar}.`;
 }

@@ -2,16 +2,7 @@ import type { Allocation } from '../model/allocation.ts';
 import { defined } from '../model/defined.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import type { DeviceUser } from '../model/device-use.ts';
-import type {
-  ActiveCondition,
-  HealthState,
-  IgnoredCondition,
-  IncidentCount,
-  PendingCondition,
-  Remedy,
-  Severity,
-  Verdict,
-} from '../model/health.ts';
+import type { ActiveCondition, HealthState, IgnoredCondition, PendingCondition, Remedy, Severity, Verdict } from '../model/health.ts';
 import { pendingTrouble, remedyNow } from '../model/health.ts';
 import { timeText } from './units.ts';
 
@@ -76,14 +67,6 @@ export interface HealthView {
   readonly ignored?: readonly (ConditionView & { readonly ignoreReason: string; readonly ignoredUntil: string })[];
   /** Fatal conditions that no read could judge so far; absent when there are none. */
   readonly unchecked?: readonly string[];
-  /** `busySeconds`: absent while no read has shown whether it works. */
-  readonly probation?: {
-    readonly condition?: string;
-    readonly since: string;
-    readonly busySeconds?: number;
-    readonly neededSeconds: number;
-  };
-  readonly incidents?: readonly Pick<IncidentCount, 'state' | 'condition' | 'count'>[];
   readonly transitions?: Verdict['transitions'];
 }
 
@@ -213,7 +196,7 @@ export const parentKey = ({ family, parent }: Pick<Device, 'family' | 'parent'>)
   parent === undefined ? undefined : deviceKey({ family, id: parent });
 
 export function healthView(verdict: Verdict): HealthView {
-  const { state, sinceMs, conditions, pending, ignored, unchecked, probation, incidents, transitions } = verdict;
+  const { state, sinceMs, conditions, pending, ignored, unchecked, transitions } = verdict;
   return defined({
     state,
     since: sinceMs > 0 ? timeText(sinceMs) : undefined,
@@ -221,15 +204,6 @@ export function healthView(verdict: Verdict): HealthView {
     pending: pending?.map(conditionView),
     ignored: ignored?.map(ignoredView),
     unchecked,
-    probation:
-      probation &&
-      defined({
-        condition: probation.condition,
-        since: timeText(probation.sinceMs),
-        busySeconds: probation.busyMs === undefined ? undefined : probation.busyMs / 1_000,
-        neededSeconds: probation.neededMs / 1_000,
-      }),
-    incidents: incidents?.map(({ state: reached, condition, count }) => defined({ state: reached, condition, count })),
     transitions,
   });
 }

@@ -4,7 +4,12 @@ import { type Appearance, appearanceOf, type DeviceView, parentKey, type ShownSt
 export const STATE_ORDER: readonly ShownState[] = ['unhealthy', 'missing', 'unknown', 'degraded', 'healthy'];
 
 const collator = new Intl.Collator('en', { numeric: true });
-export const compareNames = (a: string, b: string): number => collator.compare(a, b);
+/** Numbers of PCI addresses are hexadecimal. */
+const ADDRESS = /^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/;
+export function compareNames(a: string, b: string): number {
+  const [first, second] = [ADDRESS.exec(a)?.[0], ADDRESS.exec(b)?.[0]];
+  return (first === undefined || second === undefined ? 0 : compareTexts(first, second)) || collator.compare(a, b);
+}
 
 /** What needs an action comes before what ends by itself. */
 export const APPEARANCES: readonly Appearance[] = ['unhealthy', 'missing', 'unknown', 'degraded', 'pending', 'recovering', 'healthy'];

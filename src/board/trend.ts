@@ -73,17 +73,3 @@ export function usualSpacing(times: readonly number[]): number | undefined {
 /** Whether the pause between two reads is so long that a line must not connect them. */
 export const isGap = (fromMs: number, toMs: number, spacingMs: number | undefined): boolean =>
   spacingMs !== undefined && toMs - fromMs > GAP * spacingMs;
-
-type Columns = readonly (readonly (number | null)[])[];
-
-/** Puts an empty sample into each gap, so that a chart does not draw a line through it. */
-export function withGaps(times: readonly number[], columns: Columns): { readonly times: readonly number[]; readonly columns: Columns } {
-  const spacing = usualSpacing(times);
-  const ends = times.flatMap((time, at) => (at > 0 && isGap(times[at - 1] as number, time, spacing) ? [at] : []));
-  const filled = <T>(values: readonly T[], between: (at: number) => T): readonly T[] =>
-    values.flatMap((value, at) => (ends.includes(at) ? [between(at), value] : [value]));
-  return {
-    times: filled(times, (at) => ((times[at - 1] as number) + (times[at] as number)) / 2),
-    columns: columns.map((values) => filled<number | null>(values, () => null)),
-  };
-}

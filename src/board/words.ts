@@ -40,7 +40,6 @@ export const KUBELET_REMEDIES: Readonly<Record<PodResourcesReason, string>> = {
   timeout: 'The kubelet is overloaded or hangs: read its log.',
   'protocol-error': 'Check --podresources.socket: the process that answers there does not speak the PodResources API.',
   'too-large': 'The answer of the kubelet is larger than the agent accepts.',
-  'too-many-entries': 'The answer of the kubelet has more pods or devices than the agent reads. Some holders of devices are not shown.',
   'rate-limited': 'Other programs ask the kubelet too often; the agent uses the latest answer.',
   unimplemented: 'Turn on the PodResources API of the kubelet.',
   other: "Read the agent's log.",

@@ -45,13 +45,12 @@ The table is one frame of "device-agent top". A narrow terminal lacks columns an
     name: 'top',
     summary: 'Fill the terminal with the devices, faulty ones first, and keep them up to date.',
     options: [
-      readOption,
       rowsOption,
       { flags: '--sort <order>', help: 'Order of the rows.', choices: VIEW_SORTS },
       { flags: '--filter <text>', help: 'Only rows that contain this text, or match family:, state:, namespace: or holder:.' },
       { flags: '--no-color', help: 'No colours, as with NO_COLOR. The words also give the state.' },
     ],
-    notes: `${ASKS}. Without an agent it reads the hardware itself at each --refresh.interval.
+    notes: `${ASKS}.
 ? shows the keys; docs/page.md explains the columns. Without a terminal, use "device-agent list -w".`,
     examples: ['device-agent top', 'device-agent top --by=pod --filter=state:unhealthy', 'kubectl exec -it POD -- device-agent top'],
     load: async () => (await import('./top/top.ts')).runTop,

@@ -92,13 +92,7 @@ export function policyJson(policy: HealthPolicy): object {
   return { ...Object.fromEntries(generalRows(policy).map(([name, value]) => [name, value])), conditions: explainPolicy(policy) };
 }
 
-function generalRows({
-  unknown,
-  staleAfterMs,
-  missingRetentionMs,
-  flapping,
-  probation,
-}: HealthPolicy): (readonly [string, string, string])[] {
+function generalRows({ unknown, staleAfterMs, missingRetentionMs, flapping }: HealthPolicy): (readonly [string, string, string])[] {
   const duration = (ms: number): string => formatDuration(millis(ms));
   return [
     ['health.unknown', `the kubelet sees a device with unknown health as ${unknown}`, ''],
@@ -107,11 +101,6 @@ function generalRows({
     [
       'health.flapping',
       `a condition flaps if it begins ${flapping.count} times within ${duration(flapping.windowMs)}, until it is quiet for ${duration(flapping.quietMs)}`,
-      '',
-    ],
-    [
-      'health.probation',
-      `a device that a reset or a reboot returned is on probation until it was busy for ${duration(probation.busyMs)} without a fault; the kubelet sees it as ${probation.kubelet}`,
       '',
     ],
   ];

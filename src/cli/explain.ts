@@ -1,12 +1,12 @@
 import { podDoubt } from '../board/board.ts';
 import { UserError } from '../errors.ts';
 import { oneLine } from '../model/one-line.ts';
-import { type Ask, askFor, printAge } from './agent-api.ts';
+import { type Ask, askFor, printAge, type Refusal } from './agent-api.ts';
 import { BOARD_PATH, boardIn, ownBoard } from './board-answer.ts';
 import type { CommandContext, Ending } from './context.ts';
+import { readOnce } from './one-reading.ts';
 import { podOption } from './pod-option.ts';
 import { withProgress } from './progress.ts';
-import { agentSettings } from './settings.ts';
 
 interface Explained {
   readonly lines: readonly string[];
@@ -20,7 +20,7 @@ export async function runExplain(context: CommandContext): Promise<Ending> {
   const name = options.name ?? options.pod;
   if (typeof name !== 'string') throw new UserError('usage-invalid', { problem: await namesNone(ask), command: 'device-agent explain' });
   const { namespace, pod } = podOption(name, options.name === undefined ? '--pod' : 'NAME');
-  const { answer } = await ask(`/api/v1/explain/${namespace}/${pod}`);
+  const { answer, refusal } = await ask(`/api/v1/explain/${namespace}/${pod}`);
   const { code, message } = (answer?.body as { error?: { code?: string; message?: string } } | undefined | null)?.error ?? {};
   if (code === 'pod-not-known') throw new UserError('pod-not-known', { pod: `${namespace}/${pod}`, problem: String(message) });
   if (answer?.status === 503) throw new UserError('agent-not-ready', {});
@@ -30,7 +30,7 @@ export async function runExplain(context: CommandContext): Promise<Ending> {
     ? undefined
     : Array.isArray(asked?.lines)
       ? (asked as Explained)
-      : await withProgress('reading the devices', ownLines(context, namespace, pod));
+      : await withProgress('reading the devices', ownLines(context, refusal, namespace, pod));
   const lines = found?.lines ?? [`No container of ${namespace}/${pod} holds a device on this node.`];
   await output.write(
     options.output === 'json' ? `${JSON.stringify({ takenAt: found?.takenAt, lines }, null, 2)}\n` : `${lines.map(oneLine).join('\n')}\n`,
@@ -50,16 +50,16 @@ async function namesNone(ask: Ask): Promise<string> {
   return `name a pod; these hold devices: ${pods.slice(0, MOST_NAMED).join(', ')}${more}`;
 }
 
-async function ownLines(context: CommandContext, namespace: string, pod: string): Promise<Explained | undefined> {
-  const { configuration, families, logger } = context;
-  const [{ collectOnce }, { readVersion }, { explainPod }] = await Promise.all([
-    import('../agent/agent.ts'),
-    import('./version.ts'),
-    import('../board/explain.ts'),
-  ]);
-  const { snapshot } = await collectOnce(agentSettings(configuration, families), { logger, version: readVersion().version });
+async function ownLines(
+  context: CommandContext,
+  refusal: Refusal | undefined,
+  namespace: string,
+  pod: string,
+): Promise<Explained | undefined> {
+  const { snapshot } = await readOnce(context, refusal);
+  const { explainPod } = await import('../board/explain.ts');
   const lines = explainPod(namespace, pod, snapshot);
-  const problem = podDoubt(ownBoard(snapshot, families));
+  const problem = podDoubt(ownBoard(snapshot, context.families));
   if (lines === undefined && problem !== undefined) throw new UserError('pod-not-known', { pod: `${namespace}/${pod}`, problem });
   return lines && { lines };
 }

@@ -11,15 +11,16 @@ import {
   incidentsOf,
   type ListedFault,
   listedFaults,
-  type TenantIncident,
+  type NamespaceIncident,
 } from '../incidents/by-device.ts';
-import type { IncidentRecord } from '../incidents/record.ts';
-import { IncidentStore, isRecord, type ListedIncident, type RecordRead } from '../incidents/store.ts';
+import { type IncidentRecord, isRecord, type ListedIncident } from '../incidents/record.ts';
+import { IncidentStore, type RecordRead } from '../incidents/store.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { KeptFault } from '../model/fault.ts';
 import { incidentText } from '../server/pages/incident-text.ts';
 import { type Asked, askFor, printAge, REFUSAL_TEXTS } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
+import { incidentsIn } from './incident-answer.ts';
 import { podOption } from './pod-option.ts';
 import { withProgress } from './progress.ts';
 import { textTable } from './text-table.ts';
@@ -120,17 +121,8 @@ function deviceTable(devices: readonly DeviceIncidents[]): string {
   return textTable([['DEVICE', 'INCIDENTS', 'FATAL', 'SAME CONDITION AGAIN', 'MOVED HOLDERS', 'LAST'], ...rows]);
 }
 
-/** Returns the list in an answer of the API; undefined when another program, or an older agent, answered. */
-export function incidentsIn(body: unknown): readonly ListedIncident[] | undefined {
-  const list = (body as { readonly incidents?: unknown } | undefined | null)?.incidents;
-  const isListed = (one: Partial<ListedIncident>): boolean =>
-    [one.id, one.time, one.device].every((text) => typeof text === 'string') &&
-    [one.states, one.conditions, one.holders].every(Array.isArray);
-  return Array.isArray(list) && list.every(isListed) ? list : undefined;
-}
-
 interface Found {
-  readonly incidents: readonly TenantIncident[];
+  readonly incidents: readonly NamespaceIncident[];
   readonly faults: readonly ListedFault[];
   /** Records that could not be read; absent when there are none. */
   readonly unread?: number;
@@ -158,14 +150,14 @@ async function runPodIncidents(context: CommandContext, text: string): Promise<E
 async function ofNamespace(context: CommandContext, namespace: string): Promise<Found> {
   const { answer, refusal } = await askFor(context)(`/api/incidents?namespace=${namespace}`);
   if (isFound(answer?.body)) return { ...answer.body, faults: faultsIn(answer.body) };
-  const { found, unread } = await incidentsOf(await storeOnDisk(context, refusal), [namespace]);
-  return { incidents: found, faults: listedFaults(await faultsOnDisk(context), [namespace]), unread };
+  const { found, unread } = await incidentsOf(await storeOnDisk(context, refusal), namespace);
+  return { incidents: found, faults: listedFaults(await faultsOnDisk(context), namespace), unread };
 }
 
 /** False when another program, or an older agent, answered. */
 function isFound(body: unknown): body is Found {
   const list = (body as { readonly incidents?: unknown } | undefined | null)?.incidents;
-  const isOwn = (one: Partial<TenantIncident>): boolean =>
+  const isOwn = (one: Partial<NamespaceIncident>): boolean =>
     typeof one.id === 'string' && [one.states, one.conditions, one.remedies, one.held].every(Array.isArray);
   return Array.isArray(list) && list.every(isOwn);
 }
@@ -176,13 +168,13 @@ function faultOfPod(fault: ListedFault, begin: string): readonly ListedFault[] {
 }
 
 /** Leaves out the other pods of the namespace. */
-function ofPod(incident: TenantIncident, name: string): readonly TenantIncident[] {
+function ofPod(incident: NamespaceIncident, name: string): readonly NamespaceIncident[] {
   const held = incident.held.filter(({ pod }) => pod === name);
   const holders = [...new Set(held.map(({ namespace, pod, container }) => `${namespace}/${pod}/${container}`))];
   return held.length === 0 ? [] : [{ ...incident, holders, held }];
 }
 
-function table(incidents: readonly TenantIncident[], pod: string): string {
+function table(incidents: readonly NamespaceIncident[], pod: string): string {
   if (incidents.length === 0) return `No recorded incident hit the pod ${pod}.\n`;
   const rows = incidents.map(({ id, time, device, states, conditions, remedies, held }) => [
     id,

@@ -1,4 +1,4 @@
-import type { Prices } from '../accounting/ledger/report.ts';
+import type { Prices } from '../accounting/report.ts';
 import { type HealthConfig, healthSchema } from '../health/policy/policy-config.ts';
 import type { PoolRule } from '../model/allocation.ts';
 import type { IdleThresholds } from '../model/declaration.ts';

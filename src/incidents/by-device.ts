@@ -31,6 +31,13 @@ export function byDevice(incidents: readonly IncidentSummary[]): readonly Device
   return devices.sort((a, b) => b.fatal - a.fatal || b.incidents - a.incidents || (a.last < b.last ? 1 : -1));
 }
 
+/** How often devices became unhealthy since then. Those that did not are absent. */
+export function failuresSince(sinceMs: number, incidents: readonly IncidentSummary[]) {
+  return byDevice(incidents.filter(({ time }) => Date.parse(time) >= sinceMs)).flatMap(({ device, fatal: count }) =>
+    count === 0 ? [] : [{ device: device.slice(device.indexOf('/') + 1), count }],
+  );
+}
+
 /** `incidents`: of one device, the oldest first; at least one. */
 function counted(incidents: readonly IncidentSummary[]): DeviceIncidents {
   /** Holders at the last incident with each condition. */
@@ -66,26 +73,26 @@ export interface ListedFault {
   readonly blame: FaultBlame;
   /** `namespace/pod/container`. */
   readonly holders: readonly string[];
-  /** These three can name other pods, so tenants do not get them. */
+  /** These three can name other pods, so the list of a namespace lacks them. */
   readonly message?: string;
   readonly lines?: readonly string[];
   readonly process?: Pick<FaultProcess, 'pid' | 'name'>;
 }
 
-/** The newest first. `namespaces`: only what hit pods of these, with nothing of other pods. */
-export function listedFaults(kept: readonly KeptFault[], namespaces?: readonly string[]): readonly ListedFault[] {
+/** The newest first. `namespace`: only what hit pods of it, with nothing of other pods. */
+export function listedFaults(kept: readonly KeptFault[], namespace?: string): readonly ListedFault[] {
   return kept.toReversed().flatMap((fault): ListedFault[] => {
     const { id, device, type, code, severity, remedy, blame, count, timeMs, lastMs, message, lines, process } = fault;
-    const holders = fault.holders.filter(({ namespace }) => namespaces?.includes(namespace) !== false);
-    if (namespaces !== undefined && holders.length === 0) return [];
+    const holders = fault.holders.filter((holder) => namespace === undefined || holder.namespace === namespace);
+    if (namespace !== undefined && holders.length === 0) return [];
     return [
       defined({
         id,
         time: new Date(timeMs).toISOString(),
         last: count === 1 ? undefined : new Date(lastMs).toISOString(),
         ...{ count, device, fault: `${type} ${code}`, severity, remedy, blame },
-        holders: holders.map(({ namespace, pod, container }) => `${namespace}/${pod}/${container}`),
-        ...(namespaces === undefined
+        holders: holders.map((holder) => `${holder.namespace}/${holder.pod}/${holder.container}`),
+        ...(namespace === undefined
           ? { message, lines, process: process === undefined ? undefined : defined({ pid: process.pid, name: process.name }) }
           : {}),
       }),
@@ -94,26 +101,26 @@ export function listedFaults(kept: readonly KeptFault[], namespaces?: readonly s
 }
 
 /**
- * The part of an incident that a tenant may see: device, change, conditions, remedies, times and the tenant's own holders.
- * Messages, kernel lines, processes, readings, other devices and later changes are left out, because they can name or count other tenants.
+ * The part of an incident that concerns one namespace: device, change, conditions, remedies, times and the holders there.
+ * Messages, kernel lines, processes, readings, other devices and later changes are left out, because they can name or count pods of others.
  */
-export interface TenantIncident extends Omit<IncidentSummary, 'hardware'> {
+export interface NamespaceIncident extends Omit<IncidentSummary, 'hardware'> {
   /** Remedies in the order of the conditions, without `none`. */
   readonly remedies: readonly Remedy[];
-  /** The tenant's containers that hold the device or held it just before, with times. */
+  /** Containers of the namespace that hold the device or held it just before, with times. */
   readonly held: readonly IncidentHolder[];
 }
 
-/** Returns the part of an incident that these namespaces may see; undefined when the incident hit none of their pods. */
-export function tenantView(record: IncidentRecord, namespaces: readonly string[]): TenantIncident | undefined {
-  const held = holdersHit(record).filter(({ namespace }) => namespaces.includes(namespace));
+/** Undefined when the incident hit no pod of the namespace. */
+function partOf(record: IncidentRecord, namespace: string): NamespaceIncident | undefined {
+  const held = holdersHit(record).filter((holder) => holder.namespace === namespace);
   if (held.length === 0) return undefined;
   const remedies = [...(record.after.conditions ?? []), ...record.changes].map(({ remedy }) => remedy);
   const { id, time, device, states, conditions, holders } = summaryOf({ ...record, holders: held });
   return {
     ...{ id, time, device, states, conditions, holders },
     remedies: [...new Set(remedies)].filter((remedy) => remedy !== 'none'),
-    held: held.map(({ namespace, pod, container, resource, deviceId, uid, since, until }) => ({
+    held: held.map(({ pod, container, resource, deviceId, uid, since, until }) => ({
       ...{ namespace, pod, container, resource, deviceId, since },
       ...(uid === undefined ? {} : { uid }),
       ...(until === undefined ? {} : { until }),
@@ -126,12 +133,12 @@ interface Records {
   read(id: string): Promise<RecordRead | undefined>;
 }
 
-/** Incidents that hit pods of these namespaces, the newest first. `unread`: records that could not be read, so whom they hit is unknown. */
+/** Incidents that hit pods of the namespace, the newest first. `unread`: records that could not be read, so whom they hit is unknown. */
 export async function incidentsOf(
   records: Records,
-  namespaces: readonly string[],
-): Promise<{ readonly found: readonly TenantIncident[]; readonly unread: number }> {
-  const found: TenantIncident[] = [];
+  namespace: string,
+): Promise<{ readonly found: readonly NamespaceIncident[]; readonly unread: number }> {
+  const found: NamespaceIncident[] = [];
   let unread = 0;
   for (const { id } of records.list()) {
     const read = await records.read(id);
@@ -141,7 +148,7 @@ export async function incidentsOf(
       unread += 1;
       continue;
     }
-    const view = tenantView(read.record, namespaces);
+    const view = partOf(read.record, namespace);
     if (view !== undefined) found.push(view);
   }
   return { found, unread };

@@ -226,3 +226,31 @@ export function incidentId(
 }
 
 export const isIncidentId = (text: string): boolean => FORM.test(text);
+
+/** A line of the list. `newerVersion`: a later agent wrote the file, and this one cannot read it. */
+export type ListedIncident = IncidentSummary & { readonly newerVersion?: number };
+
+/** Checks what every reader of a record relies on. A file on the node can be changed by hand. */
+export function isRecord(value: unknown, id: string): value is IncidentRecord {
+  const one = (value ?? {}) as Partial<IncidentRecord>;
+  const lists = [
+    one.changes,
+    one.holders,
+    one.processes,
+    one.state,
+    one.events,
+    one.others,
+    one.kernel?.lines,
+    one.kernel?.crash ?? [],
+    one.readings?.times,
+  ];
+  return (
+    one.id === id &&
+    typeof one.time === 'string' &&
+    typeof one.device?.key === 'string' &&
+    typeof one.before?.state === 'string' &&
+    typeof one.after?.state === 'string' &&
+    lists.every(Array.isArray) &&
+    (one.readings?.series ?? []).every(({ values, metric }) => Array.isArray(values) && typeof metric === 'string')
+  );
+}

@@ -6,7 +6,7 @@ import { errnoName } from '../host/fs/tree.ts';
 import { readUntrustedFile } from '../host/fs/untrusted-file.ts';
 import { SingleFlight } from '../host/single-flight.ts';
 import type { ChangeLog } from '../log/changes.ts';
-import { type IncidentRecord, type IncidentSummary, isIncidentId, summaryOf } from './record.ts';
+import { type IncidentRecord, type IncidentSummary, isIncidentId, isRecord, type ListedIncident, summaryOf } from './record.ts';
 
 export interface StoreSettings {
   /** undefined: nothing is on disk. */
@@ -14,9 +14,6 @@ export interface StoreSettings {
   readonly keep: number;
   readonly keepBytes: number;
 }
-
-/** A line of the list. `newerVersion`: a later agent wrote the file, and this one cannot read it. */
-export type ListedIncident = IncidentSummary & { readonly newerVersion?: number };
 
 /** While the disk takes nothing, so many records stay in memory. */
 const MOST_IN_MEMORY = 20;
@@ -300,31 +297,6 @@ function isSummary(value: unknown, id: string): value is IncidentSummary {
     typeof one.device === 'string' &&
     ['string', 'undefined'].includes(typeof one.hardware) &&
     [one.states, one.conditions, one.holders].every(areTexts)
-  );
-}
-
-/** Checks what every reader of a record relies on. A file on the node can be changed by hand. */
-export function isRecord(value: unknown, id: string): value is IncidentRecord {
-  const one = (value ?? {}) as Partial<IncidentRecord>;
-  const lists = [
-    one.changes,
-    one.holders,
-    one.processes,
-    one.state,
-    one.events,
-    one.others,
-    one.kernel?.lines,
-    one.kernel?.crash ?? [],
-    one.readings?.times,
-  ];
-  return (
-    one.id === id &&
-    typeof one.time === 'string' &&
-    typeof one.device?.key === 'string' &&
-    typeof one.before?.state === 'string' &&
-    typeof one.after?.state === 'string' &&
-    lists.every(Array.isArray) &&
-    (one.readings?.series ?? []).every(({ values, metric }) => Array.isArray(values) && typeof metric === 'string')
   );
 }
 

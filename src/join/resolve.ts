@@ -212,9 +212,22 @@ export class Resolver {
     // The id may be a replica of a resource that this agent no longer serves, or of another plugin. Pods keep their ids.
     const deviceId = withoutReplica(allocation.deviceId);
     if (claims.size === 0 && deviceId !== allocation.deviceId) return this.#named({ ...allocation, deviceId });
+    if (claims.size === 0 && isNumber) return { devices: this.#ofGroup(allocation), ambiguous: false };
     const ranks = [...claims.keys()].map((family) => rankOf(this.#rules.origins, family));
     const first = [...claims.values()].filter((_, n) => ranks[n] === Math.min(...ranks));
     return { devices: first.flat(), ambiguous: first.length > 1 };
+  }
+
+  /**
+   * The plugin of KubeVirt names any PCI device by its IOMMU group. Elsewhere a number may be an index.
+   * Source: kubevirt pkg/virt-handler/device-manager/pci_device.go.
+   */
+  #ofGroup({ pod, container, deviceId }: Allocation): readonly string[] {
+    if (container !== 'compute' || !pod.startsWith('virt-launcher-')) return [];
+    const node = `/dev/vfio/${deviceId}`;
+    return this.#presentOf(this.#devices).flatMap((device) =>
+      device.characterDevices?.includes(node) === true ? [deviceKey(device)] : [],
+    );
   }
 
   /** Also resolves places and replicas of an earlier configuration, because pods may still hold them. */

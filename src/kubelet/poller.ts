@@ -57,7 +57,7 @@ export type Cause = 'request' | 'change' | 'look';
 const LOOK_MS = { busy: 500, calm: 2_000, calmAfter: 120_000 } as const;
 
 /** Failures in which the kubelet itself answered, so it was not restarted. */
-const SAME_KUBELET: ReadonlySet<PodResourcesReason> = new Set(['rate-limited', 'too-large', 'too-many-entries', 'unimplemented']);
+const SAME_KUBELET: ReadonlySet<PodResourcesReason> = new Set(['rate-limited', 'too-large', 'unimplemented']);
 
 /**
  * First and longest wait after a rejection. Each further consecutive rejection doubles it. The kubelet's token bucket refills within
@@ -216,7 +216,7 @@ class Poller implements PodResourcesPoller {
     else if (result.kind === 'unsupported' || result.failure.reason !== 'rate-limited') this.#capacity = {};
   }
 
-  #answered({ api, attribution, identity, excess }: Extract<ListResult, { ok: true }>): void {
+  #answered({ api, attribution, identity }: Extract<ListResult, { ok: true }>): void {
     const isAnotherKubelet = this.#identity !== undefined && (this.#wasLost || identity !== this.#identity);
     if (isAnotherKubelet) this.#kubeletRestarted();
     const answer = this.#grace.isSet ? keepThroughRestart(this.#known, attribution) : { ...attribution, held: new Set<string>() };
@@ -228,7 +228,7 @@ class Poller implements PodResourcesPoller {
     this.#rejections = 0;
     this.#holdIsOver = false;
     this.#hold.set(this.#options.hold);
-    this.#publish({ api, answeredAtMs: this.#clock.now(), answeredMonotonicMs: this.#clock.monotonic() }, excess);
+    this.#publish({ api, answeredAtMs: this.#clock.now(), answeredMonotonicMs: this.#clock.monotonic() });
   }
 
   #failed(failure: Failure): void {

@@ -31,12 +31,16 @@ export interface AgentStats {
   readonly claimFileProblems?: readonly ClaimFileReason[];
   /** Whether the kubelet's Pods API answers; absent while it was not asked. */
   readonly isPodsApiUp?: boolean;
+  /** How often each device became unhealthy within the last seven days, by the kept incidents; absent where none are kept. */
+  readonly failures?: readonly { readonly device: string; readonly count: number }[];
   /** Absent while no resource is configured. */
   readonly plugin?: PluginStats;
   /** Absent without a web configuration file. */
   readonly webConfig?: WebConfigStats;
   /** Absent while no configuration file is used. */
   readonly config?: ConfigStatus;
+  /** Lines of the ledger that the latest report of usage skipped; absent before the first report. */
+  readonly ledgerDamagedLines?: number;
   /** Sockets for commands and clients of the health feed; absent in a single reading. */
   readonly sockets?: readonly SocketStats[];
   /** Facts of the machine that are known so far. */

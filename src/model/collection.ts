@@ -84,6 +84,8 @@ export type Listing = 'complete' | 'partial' | 'absent';
 /** Result of one run of a family's probe. `R`: a family may make readings one by one; the agent keeps them as columns. */
 export interface Collection<R = ReadingList> {
   readonly reports: readonly DeviceReport<R>[];
+  /** Devices that left a complete list in the last minute: the last line of their driver may arrive with their end. They have no readings. */
+  readonly left?: readonly DeviceReport<readonly never[]>[];
   readonly problems: readonly Problem[];
   readonly listing: Listing;
   /** Data source, for display: the name of a program or a library. Absent when the family has only one source. */

@@ -46,6 +46,8 @@ export interface BusHardware {
   readonly kind: string;
   /** Drivers that make a device of the function. Absent: any that is not made to hand it over. */
   readonly drivers?: readonly string[];
+  /** Drivers of users make a device of it, too. */
+  readonly hasOtherDrivers?: true;
   /** A machine has this hardware only to use it: without a driver it is faulty, also where nothing shows that somebody wants it. */
   readonly isAlwaysWanted?: true;
   /** Number of device nodes that the driver makes for each function. */

@@ -135,7 +135,7 @@ export interface SavedFaults {
   readonly own: Readonly<Record<string, FaultCounts>>;
   /** Who held each device, keyed by hardware. */
   readonly held: Readonly<Record<string, readonly FaultHolder[]>>;
-  /** How often faults came, keyed by hardware. Absent in a state file of an older version. */
+  /** How often faults came, keyed by hardware. */
   readonly repeats?: Readonly<Record<string, readonly SavedRepeat[]>>;
   /** Wall clock of the latest answer of the kubelet that was taken. */
   readonly answeredAtMs?: number;

@@ -86,6 +86,8 @@ interface FindingBase {
   readonly causedBy?: string;
   /** Monotonic clock of the read that showed it, when that was an earlier read than the device's: see `readMs` of a reading. */
   readonly readMs?: number;
+  /** A status that is so only while a container holds the device (true), or while none does (false). Otherwise the condition does not hold. */
+  readonly ifHeld?: boolean;
 }
 
 /** The family judges: the condition holds, does not hold, or is unknown. */
@@ -188,24 +190,6 @@ export interface IgnoredCondition extends ActiveCondition {
   readonly ignoredUntilMs: number;
 }
 
-/** How often a device got into a state while one condition led the verdict. */
-export interface IncidentCount {
-  readonly state: HealthState;
-  /** Type of the condition; absent when none led. */
-  readonly condition?: string;
-  readonly count: number;
-}
-
-/** A device returned to service after a fault, and has not worked for long enough since to show that the fault is gone. */
-export interface Probation {
-  /** Type of the fatal condition; absent when the state file of an older version did not name it. */
-  readonly condition?: string;
-  /** Wall clock at which the condition was cleared, or was last known before the machine booted. */
-  readonly sinceMs: number;
-  /** Time for which reads showed work and the device was healthy. Absent while no read has shown whether it works. */
-  readonly busyMs?: number;
-}
-
 /** Judgement on a device. Metrics, plugin, API and page all use the same one. */
 export interface Verdict {
   readonly state: HealthState;
@@ -222,10 +206,6 @@ export interface Verdict {
   readonly unchecked?: readonly string[];
   /** How often each state was entered since the machine booted; a state never entered is absent. */
   readonly transitions?: Readonly<Partial<Record<HealthState, number>>>;
-  /** Incidents of the hardware; absent while it had none. */
-  readonly incidents?: readonly IncidentCount[];
-  /** Absent when the device is not on probation, and while it is unhealthy. `neededMs`: the busy time that ends it. */
-  readonly probation?: Probation & { readonly neededMs: number };
 }
 
 /** Remedy that applies now: `none` for a condition that ended, but `verify` when no reading shows whether it came back. */

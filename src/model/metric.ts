@@ -89,10 +89,7 @@ function narrow(value: bigint): Value {
   return value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
 }
 
-/** A value as JSON can hold it. A `bigint` is its decimal digits. */
-export type SavedValue = number | string;
-
-/** Undefined for anything that is no {@link SavedValue}. JSON turns a number that is not finite into null. */
+/** Reads a value as JSON holds it; a `bigint` is its decimal digits. JSON turns a number that is not finite into null. */
 export function restoredValue(saved: unknown): Value | undefined {
   if (typeof saved === 'number') return saved;
   return typeof saved === 'string' && /^-?\d{1,40}$/.test(saved) ? BigInt(saved) : undefined;

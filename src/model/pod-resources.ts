@@ -9,7 +9,6 @@ export const POD_RESOURCES_REASONS = [
   'timeout',
   'protocol-error',
   'too-large',
-  'too-many-entries',
   'rate-limited',
   'unimplemented',
   'other',
@@ -25,7 +24,7 @@ export const CLAIM_FILE_REASONS = [...DOCUMENT_REASONS, 'invalid'] as const;
 export type ClaimFileReason = (typeof CLAIM_FILE_REASONS)[number];
 
 /** Why the kubelet's checkpoint cannot be used. Closed set: value of the label `reason`. */
-export const CHECKPOINT_REASONS = [...DOCUMENT_REASONS, 'timeout', 'not-a-checkpoint', 'too-many-entries'] as const;
+export const CHECKPOINT_REASONS = [...DOCUMENT_REASONS, 'timeout', 'not-a-checkpoint'] as const;
 export type CheckpointReason = (typeof CHECKPOINT_REASONS)[number];
 
 /** CPUs and memory that one pod holds exclusively. */

@@ -42,6 +42,15 @@ export const shared = {
   transmittedBytes: counter('device_transmitted_bytes_total', 'Bytes transmitted.', ['port'], { container: true }),
   receivedPackets: counter('device_received_packets_total', 'Packets received.', ['port'], { container: true }),
   transmittedPackets: counter('device_transmitted_packets_total', 'Packets transmitted.', ['port'], { container: true }),
+  fecBlocks: counter(
+    'device_fec_blocks_total',
+    'Blocks that forward error correction (FEC) of a port corrected or could not correct; lane is all where the driver does not count by lane.',
+    ['port', 'lane', 'kind'],
+    { wiped: true },
+  ),
+  symbolErrors: counter('device_symbol_errors_total', 'Symbols that the physical layer (PCS) of a port could not decode.', ['port'], {
+    wiped: true,
+  }),
   logEvents: counter(
     'device_kernel_log_events_total',
     'Lines of drivers in the kernel log that tell a fault, since the machine booted, by event.',

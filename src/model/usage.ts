@@ -21,8 +21,7 @@ export interface ContainerUsage {
   readonly labels?: Readonly<Record<string, string>>;
   /** Key of the device, `family/id`. */
   readonly device: string;
-  /** Key of the device when the account began; absent while it is the same. */
-  readonly beganAs?: string;
+  readonly model?: string;
   /** Wall clock at which the container was first seen with the device. */
   readonly sinceMs: number;
   /** Wall clock at which the container was last seen with the device; absent while it holds the device. */
@@ -50,29 +49,16 @@ export interface ContainerUsage {
   readonly transmittedBytes?: Value;
   /** Wall clock of the last reading that showed work; absent before the first. */
   readonly lastActiveMs?: number;
-  /** How often the container was seen to restart within its pod. It keeps the device, so these are the totals of all its runs. */
-  readonly restarts?: number;
-  /** Wall clock at which its present run was first seen; absent while no restart was seen. */
-  readonly restartedMs?: number;
   /** The container is younger than a minute: the metrics page exports its totals as 0. */
   readonly isNew?: true;
   /** Absent before the first read that began in such a time. */
   readonly counters?: readonly OwnCounter[];
 }
 
-/** How one device spent its time since the agent first saw it. The first, second and fourth values add up to that time. */
+/** How one device spent its time since the start of the agent. The first, second and fourth values add up to that time. */
 export interface DeviceUsage {
   /** Key of the device, `family/id`. */
   readonly device: string;
-  /** Key of the device when the account began; absent while it is the same. */
-  readonly beganAs?: string;
-  /** Wall clock at which the device was first seen. */
-  readonly sinceMs: number;
-  /** Wall clock at which other hardware had the name, or at which the device was forgotten; absent while it is known. */
-  readonly endedAtMs?: number;
-  /** Of the device, and key of the device that contains it. Only in an account that ended. */
-  readonly model?: string;
-  readonly parent?: string;
   /** Time in which at least one container held it, or a pod used it without holding it. */
   readonly allocatedSeconds: number;
   readonly unallocatedSeconds: number;
@@ -89,7 +75,6 @@ export interface Usage {
    * differ in the UID only.
    */
   readonly containers: readonly ContainerUsage[];
-  /** Known devices, and then those whose account ended a short time ago. */
   readonly devices: readonly DeviceUsage[];
 }
 

@@ -1,7 +1,8 @@
 import type { ReadyRules } from '../health/journal/ready-devices.ts';
 import type { Clock } from '../host/clock.ts';
 import type { ReadingHistoryStore } from '../incidents/history.ts';
-import type { ListedIncident, RecordRead } from '../incidents/store.ts';
+import type { ListedIncident } from '../incidents/record.ts';
+import type { RecordRead } from '../incidents/store.ts';
 import type { Logger } from '../log/logger.ts';
 import type { PluginStats } from '../model/agent-stats.ts';
 import type { ProblemSpec } from '../model/collection.ts';

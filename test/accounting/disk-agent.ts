@@ -1,7 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { accountKey, type ContainerEntry, type DeviceEntry, entryReader, type LedgerEntry } from '../../src/accounting/ledger/entry.ts';
-import { openLedger } from '../../src/accounting/ledger/ledger.ts';
+import { accountKey, entryReader, type LedgerEntry, openLedger } from '../../src/accounting/ledger.ts';
 import type { Assembler } from '../../src/agent/assemble.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import { AccountingService } from '../../src/agent/usage.ts';
@@ -136,7 +135,6 @@ export class DiskAgent {
       { nowMs: clock.now(), monotonicMs: nowMs },
     );
     this.#snapshot = snapshot;
-    this.ledger.look(snapshot);
     this.keeper.published(snapshot);
     return snapshot;
   }
@@ -171,14 +169,7 @@ export class DiskAgent {
 }
 
 /** Last line of each account of a container in the ledger of the folder, as a later agent reads it. */
-export const accountsIn = async (settings: AgentSettings, clock: HandClock): Promise<readonly ContainerEntry[]> =>
-  (await lastLines(settings, clock)).filter((entry) => entry.kind === 'container');
-
-/** The same of devices. */
-export const devicesIn = async (settings: AgentSettings, clock: HandClock): Promise<readonly DeviceEntry[]> =>
-  (await lastLines(settings, clock)).filter((entry) => entry.kind === 'device');
-
-const lastLines = async (settings: AgentSettings, clock: HandClock): Promise<readonly LedgerEntry[]> => [
+export const accountsIn = async (settings: AgentSettings, clock: HandClock): Promise<readonly LedgerEntry[]> => [
   ...new Map((await linesIn(settings, clock)).map((entry) => [accountKey(entry), entry])).values(),
 ];
 

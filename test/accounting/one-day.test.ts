@@ -71,7 +71,7 @@ describe('one day on paper', () => {
     // The kubelet's last answer is that of 19:59:30. The look of 20:01:00 finds it older than a minute. 21:00:00 - 20:01:00 = 3,540 s.
     // Held: 8 h + 6 h = 50,400 s. Free: 86,400 - 50,400 - 3,540 = 32,460 s.
     expect(devices.get('gpu/g0')).toEqual({
-      ...{ device: 'gpu/g0', sinceMs: MIDNIGHT },
+      device: 'gpu/g0',
       allocatedSeconds: near(50_400),
       unallocatedSeconds: near(32_460),
       unhealthySeconds: near(3_600),

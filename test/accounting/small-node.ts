@@ -1,5 +1,5 @@
 import { Accounts, type AccountsSettings } from '../../src/accounting/accounts.ts';
-import type { AccountsState } from '../../src/accounting/usage-file.ts';
+import type { AccountsState } from '../../src/accounting/saved-accounts.ts';
 import { Assembler, type UsageDependencies } from '../../src/agent/assemble.ts';
 import type { RestoredDevice } from '../../src/agent/known-devices.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
@@ -79,15 +79,16 @@ export function savedText({ accounts }: UsageDependencies): string {
 export interface Start {
   readonly text?: string;
   readonly gapMs?: number;
+  readonly savedAtMs?: number;
   readonly monotonicMs?: number;
   readonly isSameBoot?: boolean;
 }
 
 /** The memory of an agent, as it starts with what an earlier run left. */
-export function usageParts({ text, gapMs = 0, monotonicMs = 0, isSameBoot = true }: Start = {}): UsageDependencies {
+export function usageParts({ text, gapMs = 0, savedAtMs = 0, monotonicMs = 0, isSameBoot = true }: Start = {}): UsageDependencies {
   if (text === undefined) return { accounts: new Accounts(settings) };
   const state = JSON.parse(text) as AccountsState;
-  return { accounts: new Accounts(settings, { state, gapMs, monotonicMs, isSameBoot }) };
+  return { accounts: new Accounts(settings, { state, savedAtMs, atMs: isSameBoot ? monotonicMs - gapMs : undefined }) };
 }
 
 const HEALTHY: Verdict = { state: 'healthy', sinceMs: 1, conditions: [] };

@@ -94,7 +94,6 @@ function assembler(events: HealthEvent[], faults: FaultLedger): Assembler {
         ['toy', 'gpu'],
         ['wire', 'nic'],
       ]),
-      isPlacementJudged: true,
       use: { activities: new Map([['toy', { isForHoldersOnly: true }]]), idle: {}, limits },
     },
     judge,

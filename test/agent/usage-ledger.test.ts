@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -11,7 +11,7 @@ import { hours, millis } from '../../src/model/duration.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import type { ContainerUsage } from '../../src/model/usage.ts';
-import { containerEntry, deviceEntry, HOUR, HOUR_MS, START_MS } from '../accounting/ledger/sample.ts';
+import { containerEntry, HOUR, HOUR_MS, START_MS } from '../accounting/sample.ts';
 
 let directory: string;
 let nowMs: number;
@@ -37,14 +37,12 @@ const ledgerAt = (file: string, lease?: StateLease): UsageLedger =>
 
 /** The account after so many hours, and the snapshot of that time. */
 function account(atHours: number, part: Partial<ContainerUsage> = {}): ContainerUsage {
-  const { kind: _, atMs: __, family: ___, ...values } = containerEntry(atHours, part);
+  const { atMs: _, ...values } = containerEntry(atHours, part);
   return values;
 }
 function take(ledger: UsageLedger, atHours: number, containers: readonly ContainerUsage[]): void {
   nowMs = START_MS + atHours * HOUR_MS;
-  const { kind: _, atMs: __, family: ___, ...device } = deviceEntry(atHours);
-  current = { takenAtMs: nowMs, devices: [], usage: { containers, devices: [device] } } as unknown as Snapshot;
-  ledger.look(current);
+  current = { takenAtMs: nowMs, devices: [], usage: { containers, devices: [] } } as unknown as Snapshot;
   ledger.update(current);
 }
 const written = (): readonly Record<string, unknown>[] =>
@@ -59,18 +57,19 @@ const state = (): string => join(directory, 'health.json');
 const day = { since: hours(24), by: 'namespace' } as const;
 
 describe('UsageLedger', () => {
-  it('keeps its lines while a newer agent has the disk, and writes them with the first snapshot after that', async () => {
+  it('writes nothing while a newer agent has the disk, and then the end of each account that outputs still show', async () => {
     const lease = new StateLease();
     const ledger = ledgerAt(state(), lease);
     lease.give();
+    const ended = account(0.3, { endedAtMs: START_MS + 0.3 * HOUR_MS });
     take(ledger, 0.2, [account(0.2)]);
-    take(ledger, 0.4, [account(0.3, { endedAtMs: START_MS + 0.3 * HOUR_MS })]);
+    take(ledger, 0.4, [ended]);
     await ledger.written();
     expect(readdirSync(directory)).toEqual([]);
     lease.take();
-    take(ledger, 0.5, []);
+    take(ledger, 0.5, [ended]);
     await ledger.written();
-    expect(written().map(({ kind, endedAtMs }) => [kind, endedAtMs])).toEqual([['container', START_MS + 0.3 * HOUR_MS]]);
+    expect(written().map(({ endedAtMs }) => endedAtMs)).toEqual([START_MS + 0.3 * HOUR_MS]);
   });
 
   it('writes each running account once an hour, and at the end of the agent', async () => {
@@ -78,12 +77,7 @@ describe('UsageLedger', () => {
     for (const at of [0.2, 0.6, 1.01, 1.5, 2.1]) take(ledger, at, [account(at)]);
     take(ledger, 2.5, [account(2.5)]);
     await ledger.close();
-    expect(written().map(({ kind, atMs }) => [kind, (Number(atMs) - START_MS) / HOUR_MS])).toEqual(
-      [1.01, 2.1, 2.5].flatMap((at) => [
-        ['container', at],
-        ['device', at],
-      ]),
-    );
+    expect(written().map(({ atMs }) => (Number(atMs) - START_MS) / HOUR_MS)).toEqual([1.01, 2.1, 2.5]);
   });
 
   it('writes the end of an account once, with the time of the end', async () => {
@@ -94,8 +88,7 @@ describe('UsageLedger', () => {
     take(ledger, 0.32, [ended]);
     take(ledger, 0.4, []);
     await ledger.close();
-    const containers = written().filter(({ kind }) => kind === 'container');
-    expect(containers).toMatchObject([{ atMs: START_MS + 0.3 * HOUR_MS, endedAtMs: START_MS + 0.3 * HOUR_MS }]);
+    expect(written()).toMatchObject([{ atMs: START_MS + 0.3 * HOUR_MS, endedAtMs: START_MS + 0.3 * HOUR_MS }]);
   });
 
   it('reports what an earlier agent wrote together with what runs now', async () => {
@@ -113,15 +106,11 @@ describe('UsageLedger', () => {
     await ledger.close();
   });
 
-  it('gives equal questions one answer, and others their own', async () => {
+  it('answers several questions at once', async () => {
     const ledger = ledgerAt(state());
     take(ledger, 3, [account(3)]);
-    const [one, same, other] = await Promise.all([
-      ledger.report(day),
-      ledger.report(day),
-      ledger.report({ since: millis(HOUR_MS), by: 'pod' }),
-    ]);
-    expect(same).toBe(one);
+    const [one, other] = await Promise.all([ledger.report(day), ledger.report({ since: millis(HOUR_MS), by: 'pod' })]);
+    expect(one.rows).toMatchObject([{ name: 'ml', shareSeconds: 3 * HOUR }]);
     expect(other.rows).toMatchObject([{ name: 'ml/train-0', shareSeconds: HOUR }]);
     await ledger.close();
   });
@@ -137,16 +126,30 @@ describe('UsageLedger', () => {
     rmSync(blocked);
     await ledger.close();
     expect(lines.some((line) => line.includes('it is written again'))).toBe(true);
-    expect(written().filter(({ kind }) => kind === 'container')).toHaveLength(5);
+    expect(written()).toHaveLength(5);
   });
 
-  it('keeps the ledger in memory without a state file', async () => {
+  it('reports what outputs show without a state file, and writes nothing', async () => {
     const ledger = ledgerAt('');
     take(ledger, 0.4, [account(0.4, { endedAtMs: START_MS + 0.4 * HOUR_MS })]);
-    take(ledger, 1.2, []);
     await ledger.close();
     expect((await ledger.report(day)).total.shareSeconds / HOUR).toBeCloseTo(0.4);
     expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('skips a line that is broken or of another form, says so once, and reports the others', async () => {
+    const ledger = ledgerAt(state());
+    for (const at of [0.5, 1.1]) take(ledger, at, [account(at)]);
+    await ledger.written();
+    const [file = ''] = readdirSync(join(directory, 'usage'));
+    appendFileSync(join(directory, 'usage', file), '{"namespace":"ml","po\n{"namespace":"ml","pod":"other"}\n');
+    expect(ledger.damagedLines).toBeUndefined();
+    for (let asked = 0; asked < 2; asked += 1) {
+      const { total, ledger: read } = await ledger.report(day);
+      expect([total.shareSeconds / HOUR, read.damagedLines]).toEqual([1.1, 2]);
+    }
+    expect(ledger.damagedLines).toBe(2);
+    expect(lines.filter((line) => line.includes('damaged lines'))).toHaveLength(1);
   });
 
   it('takes 10,000 containers in an hour, and reports them', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { linePath } from '../../src/board/spark.ts';
-import { ratesOf, TREND_POINTS, TREND_STEP_MS, trendOf, withGaps } from '../../src/board/trend.ts';
+import { ratesOf, TREND_POINTS, TREND_STEP_MS, trendOf } from '../../src/board/trend.ts';
 
 describe('a trend', () => {
   it('has the mean of each span, and null where nothing was read', () => {
@@ -24,13 +24,5 @@ describe('a trend', () => {
 
   it('is drawn with gaps', () => {
     expect(linePath([0, 10, null, 10], 4, 12, 0, 10)).toBe('M0 11h1L1 1M3 1h1');
-  });
-
-  it('has an empty sample between reads that are far apart', () => {
-    expect(withGaps([0, 10, 20, 90, 100], [[1, 2, 3, 4, 5]])).toEqual({
-      times: [0, 10, 20, 55, 90, 100],
-      columns: [[1, 2, 3, null, 4, 5]],
-    });
-    expect(withGaps([0, 1_000], [[1, 2]]), 'two reads have no usual distance').toEqual({ times: [0, 1_000], columns: [[1, 2]] });
   });
 });

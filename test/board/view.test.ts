@@ -83,3 +83,18 @@ describe('a view', () => {
     expect(parseView({ text: 'x'.repeat(1_000) }).view.text).toHaveLength(200);
   });
 });
+
+it('sorts PCI addresses by their hexadecimal numbers, and other names by their numbers', () => {
+  const names = ['gpu 10', '0000:3b:00.0', '0000:0a:00.0', 'gpu 9', '0000:04:00.0', '0000:0a:00.0-n10', '0000:19:00.0', '0000:0a:00.0-n9'];
+  const sorted = viewOf({ devices: names.map((name) => row(name)) }, { ...DEFAULT_VIEW, sort: 'name' }).flatMap(({ rows: list }) => list);
+  expect(sorted.map((one) => one.row.id)).toEqual([
+    '0000:04:00.0',
+    '0000:0a:00.0',
+    '0000:0a:00.0-n9',
+    '0000:0a:00.0-n10',
+    '0000:19:00.0',
+    '0000:3b:00.0',
+    'gpu 9',
+    'gpu 10',
+  ]);
+});

@@ -162,7 +162,7 @@ describe.skipIf(!areThere).each(['32em64t-2n8c+dax+nvme+mic+dimms', '32intel64-2
       const hasLinks = (name: string): boolean => name !== 'nvme' || !archive.startsWith('32em64t');
       for (const family of families.filter(({ name, isOffByDefault }) => isOffByDefault !== true && hasLinks(name)))
         await expectSameReplay(family, await captured(family, { root, options: {}, change: () => {} }, 1), 1);
-    }, 60_000);
+    });
   },
 );
 

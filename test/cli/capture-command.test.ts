@@ -69,14 +69,14 @@ describe('the commands capture and replay', () => {
     expect([status, stderr]).toEqual([0, expect.stringContaining('two reads, names replaced\n')]);
     expect((await command(['replay', join(directory, 'piped.json.gz')])).status).toBe(0);
     rmSync(join(directory, 'piped.json.gz'));
-  }, 60_000);
+  });
 
   it('refuse a place that cannot be written before anything is read', async () => {
     const { status, stderr } = await command(['capture', '-o', '/proc/node.json.gz', ...flags]);
     expect([status, stderr]).toEqual([1, expect.stringMatching(/cannot be written: .*-o - > FILE/s)]);
     const missing = await command(['capture', '-o', join(directory, 'none/node.json.gz'), ...flags]);
     expect([missing.status, missing.stderr]).toEqual([1, expect.stringContaining('cannot be written')]);
-  }, 60_000);
+  });
 
   it('say that the archive cannot be written, and leave no part of it', async () => {
     const full = join(directory, 'full');

@@ -1,3 +1,4 @@
+// Project: programs. It needs real time, for reads that hang.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -43,7 +44,7 @@ describe('a capture of the simulated node', () => {
     });
     capture = unpackCapture(packCapture(made.capture));
     names = node.kubelet.pods().flatMap(({ namespace, name, uid }) => [namespace, name, uid]);
-  }, 60_000);
+  });
   afterAll(() => node.stop());
 
   it('replays to the same page after the second read, with what only two reads tell', async () => {
@@ -55,7 +56,7 @@ describe('a capture of the simulated node', () => {
       Object.entries(tree).flatMap(([path, entry]) => (path.endsWith(PORT) ? Object.keys(entry) : [])),
     );
     expect(kinds).toEqual([['file'], ['directory']]);
-  }, 60_000);
+  });
 
   it('has no name, UUID or serial number when it is redacted, and its holders still have their devices', async () => {
     const known = families.flatMap((family) => family.known ?? []);
@@ -81,7 +82,7 @@ describe('a capture of the simulated node', () => {
     expect(valuesOf(page, /^container_device_allocation\{/).length).toBeGreaterThan(5);
     expect(page).not.toMatch(/^container_device_unresolved\{/m);
     expect(page).toMatch(/^container_device_memory_used_bytes\{namespace="ns-[0-9a-f]{10}",pod="pod-[0-9a-f]{10}"/m);
-  }, 60_000);
+  });
 });
 
 describe('a capture of a node with a read that hangs', () => {
@@ -99,7 +100,7 @@ describe('a capture of a node with a read that hangs', () => {
     } finally {
       machine.remove();
     }
-  }, 60_000);
+  });
 });
 
 describe('the file of a capture', () => {

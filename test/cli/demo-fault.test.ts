@@ -39,7 +39,7 @@ beforeAll(async () => {
   demo = await start();
   await demo.until('a welcome', () => demo.log().includes('Ctrl-C'));
   root = nodeOf(demo);
-}, 60_000);
+});
 afterAll(async () => {
   expect(await demo.stop('SIGINT')).toBe(0);
   expect(readdirSync(directory)).toEqual([]);
@@ -137,9 +137,7 @@ describe('the control socket', () => {
 });
 
 describe('several demos', () => {
-  it('are told apart: the newest is asked, or the one of the terminal or of the process id; one that was killed is passed over', {
-    timeout: 60_000,
-  }, async () => {
+  it('are told apart: the newest is asked, or the one of the terminal or of the process id; one that was killed is passed over', async () => {
     const second = await start();
     await second.until('a welcome', () => second.log().includes('Ctrl-C'));
     const left = nodeOf(second);

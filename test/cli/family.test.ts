@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ACME, acmeFiles } from '../probes/declared/support.ts';
 import { buildMachine, type Machine } from '../support/machine.ts';
 import { PROGRAM } from '../support/program.ts';
+import { DEADLINE_MS } from '../support/until.ts';
 
 let directory: string;
 let machine: Machine;
@@ -25,7 +26,7 @@ interface Ended {
   readonly stderr: string;
 }
 
-const run = (...args: string[]): Ended => spawnSync(process.execPath, [PROGRAM, ...args], { encoding: 'utf8', timeout: 30_000 });
+const run = (...args: string[]): Ended => spawnSync(process.execPath, [PROGRAM, ...args], { encoding: 'utf8', timeout: DEADLINE_MS });
 const roots = (root: string): string[] => [`--path.sysfs=${root}/sys`, `--path.procfs=${root}/proc`, `--path.dev=${root}/dev`];
 
 describe('device-agent family check', () => {
@@ -106,7 +107,7 @@ describe('--family.dir', () => {
 });
 
 describe('a declared family', () => {
-  it('does not block another: a file that hangs, a program that hangs, a program without end', { timeout: 60_000 }, () => {
+  it('does not block another: a file that hangs, a program that hangs, a program without end', () => {
     const dir = join(directory, 'hostile');
     mkdirSync(dir, { mode: 0o755 });
     writeFileSync(join(dir, 'acme.yaml'), ACME);
@@ -161,7 +162,7 @@ readings:
     expect(problems.filter(({ family }: { family?: string }) => !['bad', undefined].includes(family))).toEqual([]);
   });
 
-  it('leaves a declaration out when others can change it', { timeout: 90_000 }, () => {
+  it('leaves a declaration out when others can change it', () => {
     const dir = join(directory, 'open');
     mkdirSync(dir);
     const marker = join(directory, 'marker');

@@ -13,7 +13,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-it('decides neither which program runs nor what a declared program finds', { timeout: 120_000 }, () => {
+it('decides neither which program runs nor what a declared program finds', () => {
   const [hostile, families, machine] = ['hostile', 'families', 'machine'].map((name) => join(directory, name)) as [string, string, string];
   for (const path of [hostile, families, join(machine, 'sys/class/tool/tool0')]) mkdirSync(path, { recursive: true, mode: 0o755 });
   const marker = join(directory, 'ran');

@@ -130,12 +130,6 @@ describe('the table of devices', () => {
       'Healthy',
       'not checked: Xid',
     ],
-    [
-      'that it is on probation',
-      { verdict: { state: 'healthy', sinceMs: 0, conditions: [], probation: { sinceMs: 0, neededMs: 1 } } },
-      'Healthy',
-      'on probation',
-    ],
     ['no reason', { verdict: { state: 'unknown', sinceMs: 0, conditions: [] } }, 'Unknown', ''],
   ])('names %s', (_name, more, word, cell) => {
     const cells = row(device('gpu-0', [], more));

@@ -219,7 +219,7 @@ function expectHarmless(bytes: string): void {
   expect(text).not.toMatch(/^\W*FORGED/m);
 }
 
-describe('a text of others on a terminal', { timeout: 60_000 }, () => {
+describe('a text of others on a terminal', () => {
   it('is tried with each command', () => {
     expect(Object.keys(CASES)).toEqual(commands.map(({ name }) => name));
   });
@@ -262,7 +262,7 @@ describe('a text of others on a terminal', { timeout: 60_000 }, () => {
   });
 });
 
-describe('a text of others in a pipe', { timeout: 60_000 }, () => {
+describe('a text of others in a pipe', () => {
   it('is the same text to those that read JSON and YAML, and has no control', async () => {
     const texts = await Promise.all(['json', 'yaml'].map(async (format) => (await run(['list', '-o', format, ...world])).stdout));
     for (const text of texts) expectHarmless(text);

@@ -9,7 +9,7 @@ import { familyLoaders } from '../../src/probes/families.ts';
 import { type ServedAgent, serve } from '../support/serve.ts';
 import { MAIN, run } from './command-line.ts';
 
-const WAIT = { timeout: 40_000, interval: 50 };
+const WAIT = { interval: 50 };
 const WAITS = 'another command reads the devices beside the agent; this one waits';
 
 let folder: string;
@@ -71,22 +71,18 @@ describe('commands that read the devices beside an agent', () => {
     ['capture', ['capture', '-o', '-']],
     ['doctor', ['doctor']],
     ['list --read', ['list', '--read']],
-  ])(
-    '%s says that it waits for another one, and reads when that has ended',
-    async (_name, words) => {
-      agent = await serve(own);
-      const first = await queue();
-      await expect.poll(() => first.text, WAIT).toBe('your turn\n');
-      const command = begun(...words);
-      await expect.poll(() => command.said, WAIT).toContain(WAITS);
-      const third = await queue();
-      expect([third.status, third.text]).toEqual([200, '']);
-      first.leave();
-      expect(await command.ended).toBeLessThan(2);
-      await expect.poll(() => third.text, WAIT).toBe('your turn\n');
-    },
-    60_000,
-  );
+  ])('%s says that it waits for another one, and reads when that has ended', async (_name, words) => {
+    agent = await serve(own);
+    const first = await queue();
+    await expect.poll(() => first.text, WAIT).toBe('your turn\n');
+    const command = begun(...words);
+    await expect.poll(() => command.said, WAIT).toContain(WAITS);
+    const third = await queue();
+    expect([third.status, third.text]).toEqual([200, '']);
+    first.leave();
+    expect(await command.ended).toBeLessThan(2);
+    await expect.poll(() => third.text, WAIT).toBe('your turn\n');
+  });
 
   it('one that goes away in the queue holds up nobody', async () => {
     agent = await serve(own);
@@ -94,7 +90,7 @@ describe('commands that read the devices beside an agent', () => {
     places[1]?.leave();
     places[0]?.leave();
     await expect.poll(() => places[2]?.text, WAIT).toBe('your turn\n');
-  }, 60_000);
+  });
 
   it('a queue of sixteen is full: the next command says so and goes on', async () => {
     agent = await serve(own);
@@ -102,13 +98,13 @@ describe('commands that read the devices beside an agent', () => {
     expect((await queue()).status).toBe(503);
     const { status, stderr } = await run(['list', '--read', ...own]);
     expect([status, stderr]).toEqual([0, expect.stringContaining('many commands read the devices')]);
-  }, 60_000);
+  });
 
   it('waits for nobody without an agent', async () => {
     const { status, stderr } = await run(['list', '--read', ...own]);
     expect([status, stderr.includes('beside the agent')]).toEqual([0, false]);
     expect(existsSync(control())).toBe(false);
-  }, 60_000);
+  });
 
   it('waits for no agent that hangs', async () => {
     const hung = createServer(() => undefined);
@@ -116,5 +112,5 @@ describe('commands that read the devices beside an agent', () => {
     const { status, stderr } = await run(['list', '--read', ...own]);
     hung.close();
     expect([status, stderr.includes('beside the agent')]).toEqual([0, false]);
-  }, 60_000);
+  });
 });

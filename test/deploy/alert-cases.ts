@@ -197,23 +197,17 @@ export const cases: readonly AlertCase[] = [
   {
     alert: 'DeviceRepeatOffender',
     series: {
-      // The first incident of a condition begins its series at 1. Another pod of the agent goes on with the number.
-      [told('device_incidents_total', { device: 'GPU-1', condition: 'Xid', state: 'unhealthy' })]: '_x5 1x5 2x40 stale',
-      [told('device_incidents_total', { device: 'GPU-1', condition: 'Xid', state: 'unhealthy' }, { ...TARGET, pod: 'agent-2' })]:
-        '_x51 2x10400',
-      [told('device_incidents_total', { device: 'GPU-1', condition: 'GpuLost', state: 'unhealthy' })]: '_x40 1x10 stale',
-      [told('device_incidents_total', { device: 'GPU-1', condition: 'GpuLost', state: 'unhealthy' }, { ...TARGET, pod: 'agent-2' })]:
-        '_x51 1x10400',
-      [info('GPU-1', 'nvidia')]: '1x10440',
-      [held('GPU-1')]: '1x10440',
+      // Another pod of the agent goes on with the number.
+      [told('device_unhealthy_incidents', { device: 'GPU-1' })]: '_x5 1x5 2x40 stale',
+      [told('device_unhealthy_incidents', { device: 'GPU-1' }, { ...TARGET, pod: 'agent-2' })]: '_x51 3x40 2x100',
+      [info('GPU-1', 'nvidia')]: '1x200',
+      [held('GPU-1')]: '1x200',
       // A part fails each time with its whole.
-      [info('MIG-1', 'nvidia', { parent: 'GPU-1' })]: '1x10440',
-      [told('device_incidents_total', { device: 'MIG-1', condition: 'GpuLost', state: 'unhealthy' })]: '_x5 1x5 3x10430',
-      // Twice, and often but never out of service.
-      [told('device_incidents_total', { device: 'GPU-2', condition: 'Xid', state: 'unhealthy' })]: '_x5 1x5 2x10430',
-      [told('device_incidents_total', { device: 'GPU-3', condition: 'TooHot', state: 'degraded' })]: '1+1x10440',
+      [info('MIG-1', 'nvidia', { parent: 'GPU-1' })]: '1x200',
+      [told('device_unhealthy_incidents', { device: 'MIG-1' })]: '_x5 1x5 3x190',
+      [told('device_unhealthy_incidents', { device: 'GPU-2' })]: '_x5 1x5 2x190',
     },
-    ...{ every: '30m', quietAt: 30, firesAt: 60, endedAt: 10_320 },
+    ...{ quietAt: 30, firesAt: 60, endedAt: 120 },
     labels: { ...ON_GPU, severity: 'warning' },
     annotations: { summary: 'GPU-1 on node n1 was out of service 3 times within a week.', holder: HOLDER },
   },

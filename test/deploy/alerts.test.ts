@@ -84,26 +84,22 @@ function testFile({ alert, series, every = '1m', quietAt, firesAt, endedAt, labe
 describe.each(PROMTOOLS)('each alert is silent, fires and ends, $program$skipped', ({ program, isThere }) => {
   const firingOf = (file: string): string => promtool(program, ['test', 'rules', file]);
   // promtool evaluates a week of samples for some, which is slow on a busy machine.
-  it.skipIf(!isThere).each(cases)(
-    '$alert',
-    (one) => {
-      const file = join(directory, `${one.alert}.yaml`);
-      const write = (annotations: Annotations): void => writeFileSync(file, JSON.stringify(testFile(one, annotations)));
-      write({});
-      // The first run fails and prints the annotations, from which the second run takes those that the case does not name.
-      const got = Object.fromEntries(
-        [...firingOf(file).matchAll(/(description|holder|remedy|runbook_url|summary)="((?:[^"\\]|\\.)*)"/g)].map(([, name, text]) => [
-          name as string,
-          JSON.parse(`"${text}"`) as string,
-        ]),
-      );
-      write({ ...got, ...one.annotations });
-      expect(firingOf(file)).toContain('SUCCESS');
-      for (const [name, text] of Object.entries(got)) {
-        expect(text, `${one.alert}: ${name}`).not.toMatch(/<no value>|\{\{|^\s|\s{2}|%!/);
-        expect(text).toMatch(/[\w.]/);
-      }
-    },
-    300_000,
-  );
+  it.skipIf(!isThere).each(cases)('$alert', (one) => {
+    const file = join(directory, `${one.alert}.yaml`);
+    const write = (annotations: Annotations): void => writeFileSync(file, JSON.stringify(testFile(one, annotations)));
+    write({});
+    // The first run fails and prints the annotations, from which the second run takes those that the case does not name.
+    const got = Object.fromEntries(
+      [...firingOf(file).matchAll(/(description|holder|remedy|runbook_url|summary)="((?:[^"\\]|\\.)*)"/g)].map(([, name, text]) => [
+        name as string,
+        JSON.parse(`"${text}"`) as string,
+      ]),
+    );
+    write({ ...got, ...one.annotations });
+    expect(firingOf(file)).toContain('SUCCESS');
+    for (const [name, text] of Object.entries(got)) {
+      expect(text, `${one.alert}: ${name}`).not.toMatch(/<no value>|\{\{|^\s|\s{2}|%!/);
+      expect(text).toMatch(/[\w.]/);
+    }
+  });
 });

@@ -53,7 +53,7 @@ describe.skipIf(missing.length > 0)(`a port that goes down at night${skipped}`, 
     port('1: DOWN', '2: Polling');
     const posted = (way: Way) => alertmanager.messages.flat().filter(({ labels }) => labels.device === 'mlx5_0' && labels.cluster === way);
     const last = (): readonly unknown[] => WAYS.map((way) => posted(way).at(-1)?.status);
-    await expect.poll(last, { timeout: 60_000, interval: 250 }).toEqual(WAYS.map(() => 'firing'));
+    await expect.poll(last, { interval: 250 }).toEqual(WAYS.map(() => 'firing'));
     for (const way of WAYS) {
       const [first] = posted(way);
       expect(first?.labels, way).toMatchObject({
@@ -66,10 +66,10 @@ describe.skipIf(missing.length > 0)(`a port that goes down at night${skipped}`, 
     }
 
     port('4: ACTIVE', '5: LinkUp');
-    await expect.poll(last, { timeout: 60_000, interval: 250 }).toEqual(WAYS.map(() => 'resolved'));
+    await expect.poll(last, { interval: 250 }).toEqual(WAYS.map(() => 'resolved'));
     for (const way of WAYS) {
       const history = posted(way).map(({ status, labels }) => `${labels.alertname} ${status}`);
       expect(history, way).toEqual(['DeviceOutOfService firing', 'DeviceOutOfService resolved']);
     }
-  }, 150_000);
+  });
 });

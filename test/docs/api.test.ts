@@ -1,8 +1,9 @@
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ServedAgent, serve } from '../support/serve.ts';
+import { eventually } from '../support/until.ts';
 
 const text = readFileSync('docs/api.md', 'utf8');
 const overview = text.split('\n').filter((line) => /^\| `\//.test(line));
@@ -25,28 +26,23 @@ beforeAll(async () => {
   writeFileSync(log, '');
   demo = await serve(['--refresh.interval=1s', '--sim.pod-change=0s', `--path.kmsg=${log}`], 'demo');
   // What the log holds when it is first read is the past, which the state of the GPU decides: so lines come again.
-  await demo.until('two runs', (page) => /^device_agent_probe_runs_total\{family="nvidia"\} (?:[2-9]|\d\d)/m.test(page), 60_000);
-  await demo.until('a holder of the example', (page) => /^container_device_allocation\{.*device="mlx5_4"/m.test(page), 60_000);
+  await demo.until('two runs', (page) => /^device_agent_probe_runs_total\{family="nvidia"\} (?:[2-9]|\d\d)/m.test(page));
+  await demo.until('a holder of the example', (page) => /^container_device_allocation\{.*device="mlx5_4"/m.test(page));
   let line = 100;
-  await demo.until(
-    'an event',
-    (page) => {
-      line += 1;
-      appendFileSync(log, `4,${line},${line}000000,-;NVRM: Xid (PCI:0008:01:00): 119, pid=77, name=train, Timeout after 6s\n`);
-      return /^device_health_transitions_total\{.*state="unhealthy"\} 1/m.test(page);
-    },
-    60_000,
-  );
+  await demo.until('an event', (page) => {
+    line += 1;
+    appendFileSync(log, `4,${line},${line}000000,-;NVRM: Xid (PCI:0008:01:00): 119, pid=77, name=train, Timeout after 6s\n`);
+    return /^device_health_transitions_total\{.*state="unhealthy"\} 1/m.test(page);
+  });
   const { incidents } = await json<{ incidents: { id: string; states: string[]; device: string }[] }>('/api/incidents');
   incident = incidents.find(({ states, device }) => states.includes('unhealthy') && device.startsWith('nvidia'))?.id ?? 'none';
   // A fault waits for an answer of the kubelet that is not older.
-  await vi.waitFor(async () => expect((await json<{ faults: object[] }>('/api/incidents')).faults).not.toEqual([]), { timeout: 40_000 });
+  await eventually(async () => expect((await json<{ faults: object[] }>('/api/incidents')).faults).not.toEqual([]));
   // The thread that reads the kernel log answers a little later.
-  await vi.waitFor(
-    async () => expect((await json<{ kernel?: { lines: object[] } }>(`/api/incidents/${incident}`)).kernel?.lines).not.toEqual([]),
-    { timeout: 40_000 },
+  await eventually(async () =>
+    expect((await json<{ kernel?: { lines: object[] } }>(`/api/incidents/${incident}`)).kernel?.lines).not.toEqual([]),
   );
-}, 120_000);
+});
 afterAll(async () => {
   await demo?.stop();
   rmSync(directory, { recursive: true });

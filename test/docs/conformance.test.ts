@@ -23,8 +23,8 @@ let page: string;
 
 beforeAll(async () => {
   demo = await serve(['--refresh.interval=1s', '--sim.devices=nvidia=2,infiniband=1', '--sim.pod-change=0s'], 'demo');
-  page = await demo.until('GPUs that containers hold, and ports', (one) => READ.every((metric) => one.includes(`${metric}{`)), 60_000);
-}, 90_000);
+  page = await demo.until('GPUs that containers hold, and ports', (one) => READ.every((metric) => one.includes(`${metric}{`)));
+});
 afterAll(() => demo?.stop());
 
 const linesOf = (metric: string): string[] => page.split('\n').filter((line) => line.startsWith(`${metric}{`));

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { ServedNode } from '../e2e/served-node.ts';
 import { PROGRAM } from '../support/program.ts';
+import { DEADLINE_MS } from '../support/until.ts';
 
 const text = readFileSync('docs/declare-a-family.md', 'utf8');
 const blocks = (language: string): readonly string[] =>
@@ -27,7 +28,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 /** Stdout and stderr of one command line in the tutorial's directory. */
 function run(line: string): string {
   const env = { ...process.env, PATH: `${directory}/bin:${process.env.PATH}` };
-  const { stdout, stderr } = spawnSync('sh', ['-c', line], { cwd: directory, encoding: 'utf8', env, timeout: 60_000 });
+  const { stdout, stderr } = spawnSync('sh', ['-c', line], { cwd: directory, encoding: 'utf8', env, timeout: DEADLINE_MS });
   return stdout + stderr;
 }
 
@@ -36,7 +37,7 @@ describe('docs/declare-a-family.md', () => {
     expect(declaration.trimEnd().split('\n').length).toBeLessThanOrEqual(30);
   });
 
-  it('shows what its commands print', { timeout: 120_000 }, () => {
+  it('shows what its commands print', () => {
     for (const script of blocks('sh')) expect(run(script)).toBe('');
     for (const block of blocks('console')) {
       const [, ...steps] = `\n${block}`.split(/\n\$ /);
@@ -82,10 +83,10 @@ describe('the invented card on a node', () => {
       flags: [`--family.dir=${directory}/served`],
     });
     await node.start();
-  }, 60_000);
+  });
   afterAll(async () => await node.stop());
 
-  it('has metrics with pods, a condition, is Unhealthy at the kubelet, and is on the page', { timeout: 120_000 }, async () => {
+  it('has metrics with pods, a condition, is Unhealthy at the kubelet, and is on the page', async () => {
     const agent = node.agent;
     if (agent === undefined) throw new Error('no agent');
     await expect.poll(() => node.list()).toEqual({ X1A0: 'Healthy', X1A1: 'Healthy' });

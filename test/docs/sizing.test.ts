@@ -1,7 +1,8 @@
 // Project: programs. It waits for rare values of a demo.
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type ServedAgent, serve } from '../support/serve.ts';
+import { eventually } from '../support/until.ts';
 
 /** Words in the first column of docs/performance.md, with the models that they name. */
 const MODELS: Readonly<Record<string, RegExp>> = { 'Intel PAC': /PAC/, Alveo: /^u\d/ };
@@ -19,7 +20,7 @@ let demo: ServedAgent;
 beforeAll(async () => {
   const devices = '--sim.devices=all=0,nvidia=8,infiniband=2,infiniband.vf=2,fpga=2';
   demo = await serve([devices, '--sim.pods=30', '--sim.pod-change=0s', '--refresh.interval=500ms'], 'demo');
-}, 60_000);
+});
 afterAll(async () => {
   await demo.stop();
 });
@@ -56,20 +57,17 @@ function counted(page: string): readonly Counted[] {
 
 it('counts the series of a device and of its container as the document does', async () => {
   expect(rows).toHaveLength(7);
-  await vi.waitFor(
-    async () => {
-      const found = counted(await demo.metrics());
-      const measured = rows.map((row) => {
-        const own = found.filter(({ kind, model }) => kind === row.kind && row.model.test(model));
-        // Further readings come while devices are in use.
-        return {
-          ...row,
-          ofDevice: Math.max(...own.map(({ ofDevice }) => ofDevice)),
-          ofContainer: Math.max(...own.flatMap(({ ofContainers }) => (ofContainers.length === 1 ? ofContainers : []))),
-        };
-      });
-      expect(measured).toEqual(rows);
-    },
-    { timeout: 60_000, interval: 500 },
-  );
-}, 90_000);
+  await eventually(async () => {
+    const found = counted(await demo.metrics());
+    const measured = rows.map((row) => {
+      const own = found.filter(({ kind, model }) => kind === row.kind && row.model.test(model));
+      // Further readings come while devices are in use.
+      return {
+        ...row,
+        ofDevice: Math.max(...own.map(({ ofDevice }) => ofDevice)),
+        ofContainer: Math.max(...own.flatMap(({ ofContainers }) => (ofContainers.length === 1 ? ofContainers : []))),
+      };
+    });
+    expect(measured).toEqual(rows);
+  });
+});

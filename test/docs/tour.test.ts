@@ -2,13 +2,14 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isInstalled } from '../support/installed.ts';
 import { PROGRAM } from '../support/program.ts';
 import { startPrometheus } from '../support/prometheus.ts';
 import { quickRules, scrapeJob } from '../support/scrapes.ts';
 import { type ServedAgent, startAgent } from '../support/serve.ts';
 import { unless } from '../support/skipped.ts';
+import { DEADLINE_MS, eventually } from '../support/until.ts';
 
 const text = readFileSync('docs/tour.md', 'utf8');
 const steps = [...text.matchAll(/^```console\n\$ (.*)\n((?:.*\n)*?)```/gm)].map(([, line = '', printed = '']) => ({
@@ -18,7 +19,7 @@ const steps = [...text.matchAll(/^```console\n\$ (.*)\n((?:.*\n)*?)```/gm)].map(
 const [first, ...others] = steps as [(typeof steps)[number], ...(typeof steps)[number][]];
 const installed = isInstalled('prometheus');
 const hasCurl = isInstalled('curl');
-const WAIT = { timeout: 60_000, interval: 500 };
+const WAIT = { interval: 500 };
 
 let directory: string;
 let demo: ServedAgent;
@@ -31,7 +32,7 @@ beforeAll(async () => {
   writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${resolve(PROGRAM)}' "$@"\n`);
   chmodSync(program, 0o755);
   demo = await startAgent(first.line.replace('device-agent', program).split(' '), { env: environment() });
-}, 60_000);
+});
 afterAll(async () => {
   expect(await demo.stop('SIGINT')).toBe(0);
   rmSync(directory, { recursive: true });
@@ -46,7 +47,7 @@ function run(line: string): string {
   const address = new URL(demo.url).host;
   const [source = ''] = /^ *\. .*\/env$/m.exec(demo.log()) ?? [];
   const command = `${source}\n${line.replace('localhost:9835', address)}`;
-  const { stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8', env: environment(), timeout: 30_000 });
+  const { stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8', env: environment(), timeout: DEADLINE_MS });
   return stdout + stderr;
 }
 
@@ -74,41 +75,33 @@ describe('docs/tour.md', () => {
   });
 
   // The steps depend on each other, so they are one test.
-  it.skipIf(!hasCurl)(
-    `has commands that print what it shows${unless(hasCurl, 'curl is not installed')}`,
-    { timeout: 240_000 },
-    async () => {
-      expect(others.length).toBeGreaterThan(8);
-      for (const { line, printed } of others) {
-        const look = (): void => {
-          const output = run(line);
-          expect(missingIn(output, printed), `${line}\n${output}`).toBeUndefined();
-        };
-        // A fault begins and ends once; the rest is looked at until the agent has seen it.
-        if (line.includes('demo fault')) look();
-        else await vi.waitFor(look, WAIT);
-      }
-    },
-  );
+  it.skipIf(!hasCurl)(`has commands that print what it shows${unless(hasCurl, 'curl is not installed')}`, async () => {
+    expect(others.length).toBeGreaterThan(8);
+    for (const { line, printed } of others) {
+      const look = (): void => {
+        const output = run(line);
+        expect(missingIn(output, printed), `${line}\n${output}`).toBeUndefined();
+      };
+      // A fault begins and ends once; the rest is looked at until the agent has seen it.
+      if (line.includes('demo fault')) look();
+      else await eventually(look);
+    }
+  });
 
-  it.skipIf(!installed)(
-    `tells the alert that fires in a real Prometheus${unless(installed, 'prometheus is not installed')}`,
-    { timeout: 120_000 },
-    async () => {
-      const [, alert] = /raise the alert `(\w+)`/.exec(text) ?? [];
-      const nodes = [{ address: new URL(demo.url).host, node: 'node-1' }];
-      const config = { global: { evaluation_interval: '1s' }, rule_files: ['rules.yaml'], scrape_configs: [scrapeJob('plain', nodes)] };
-      const prometheus = await startPrometheus(config, { 'rules.yaml': quickRules() });
-      try {
-        run('device-agent demo fault xid79 0008:01:00.0');
-        const firing = async (): Promise<unknown[]> =>
-          (await prometheus.query(`ALERTS{alertname="${alert}",alertstate="firing"}`)).map(({ metric }) => metric.device);
-        await expect.poll(firing, WAIT).toContain('GPU-5e1f0000-0000-4000-8000-000000000001');
-        run('device-agent demo fault clear');
-        await expect.poll(firing, WAIT).toEqual([]);
-      } finally {
-        await prometheus.stop();
-      }
-    },
-  );
+  it.skipIf(!installed)(`tells the alert that fires in a real Prometheus${unless(installed, 'prometheus is not installed')}`, async () => {
+    const [, alert] = /raise the alert `(\w+)`/.exec(text) ?? [];
+    const nodes = [{ address: new URL(demo.url).host, node: 'node-1' }];
+    const config = { global: { evaluation_interval: '1s' }, rule_files: ['rules.yaml'], scrape_configs: [scrapeJob('plain', nodes)] };
+    const prometheus = await startPrometheus(config, { 'rules.yaml': quickRules() });
+    try {
+      run('device-agent demo fault xid79 0008:01:00.0');
+      const firing = async (): Promise<unknown[]> =>
+        (await prometheus.query(`ALERTS{alertname="${alert}",alertstate="firing"}`)).map(({ metric }) => metric.device);
+      await expect.poll(firing, WAIT).toContain('GPU-5e1f0000-0000-4000-8000-000000000001');
+      run('device-agent demo fault clear');
+      await expect.poll(firing, WAIT).toEqual([]);
+    } finally {
+      await prometheus.stop();
+    }
+  });
 });

@@ -32,7 +32,7 @@ beforeAll(() => {
     '--state.file=',
     '--refresh.interval=200ms',
   ];
-}, 60_000);
+});
 
 let agent: ServedAgent | undefined;
 afterEach(() => agent?.stop('SIGKILL'));

@@ -14,7 +14,7 @@ import { toldBoard } from '../cli/publish/on-clock.ts';
 import { seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
 
-const WAIT = { timeout: 40_000, interval: 20 } as const;
+const WAIT = { interval: 20 } as const;
 const load = familyLoaders.infiniband;
 if (load === undefined) throw new Error('there is no infiniband family');
 const infiniband = await load();

@@ -79,12 +79,11 @@ describe('a counter file that never answers', () => {
     const page = await agent.until(
       'all that hang are named, and others are read',
       (text) => seriesValue(text, 'device_agent_problems', { family: 'infiniband', code: 'probe-hung' }) === hung.length && isRead(text, 1),
-      120_000,
     );
     expect(Array.from({ length: hcas }, (_, n) => n).filter((n) => !isRead(page, n))).toEqual(hung);
     expect(seriesValue(page, 'device_agent_probe_abandoned_runs_total', { family: 'infiniband' })).toBeGreaterThanOrEqual(hung.length);
     expect(await agent.stop()).toBe(0);
-  }, 180_000);
+  });
 
   it('is read again once it answers', async () => {
     const fifo = join(root, COUNTER);

@@ -95,7 +95,7 @@ it('a fault follows the adapter to another name, and over a restart; a person en
   const { state } = await decodeState(readFileSync(join(node.root, 'state/health.json'), 'utf8'), BOOT);
   expect(Object.keys(state?.devices ?? {}).join(' ')).toContain('infiniband#');
   expect(statSync(join(node.root, 'state/control.sock')).mode & 0o777).toBe(0o600);
-}, 90_000);
+});
 
 it('the command names what is wrong when no agent runs', async () => {
   await node.agent?.stop('SIGKILL');

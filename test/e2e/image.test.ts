@@ -27,7 +27,7 @@ beforeAll(() => {
   expect(DOCKERFILE).toContain(`RUN npm run bundle -- ${place}\n`);
   execFileSync('npm', ['run', '--silent', 'bundle', '--', join(root, 'program')], { stdio: 'pipe' });
   new TreeWriter(root).apply(hardwareOf(infiniband, { infiniband: 2 }));
-}, 60_000);
+});
 
 let agent: ServedAgent | undefined;
 afterEach(() => agent?.stop('SIGKILL'));

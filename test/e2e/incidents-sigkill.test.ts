@@ -59,5 +59,5 @@ describe('an agent that is killed right after a verdict', () => {
     expect(await last.stop()).toBe(0);
     // Without a writer, a file of an interrupted write would be seen now.
     expect(readdirSync(directory()).filter((name) => !name.endsWith('.json'))).toEqual([]);
-  }, 60_000);
+  });
 });

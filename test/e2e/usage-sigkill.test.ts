@@ -70,4 +70,4 @@ it(`no total of a container falls over ${KILLS} kills of the agent`, async () =>
     expect(agent.log()).not.toContain('the saved usage is not used');
     before = await grown(back);
   }
-}, 60_000);
+});

@@ -9,7 +9,7 @@ import { seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
 
 const GPU = 'example.com/gpu';
-const WAIT = { timeout: 40_000, interval: 20 };
+const WAIT = { interval: 20 };
 
 let node: ServedNode;
 let sequence = 100;

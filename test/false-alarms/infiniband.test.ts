@@ -1,3 +1,4 @@
+// Project: programs. Histories in number.
 import { describe, expect, it } from 'vitest';
 import { hours, minutes, seconds } from '../../src/model/duration.ts';
 import { family } from '../../src/probes/infiniband/index.ts';

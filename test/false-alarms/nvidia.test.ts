@@ -1,3 +1,4 @@
+// Project: programs. Histories in number.
 import { describe, expect, it } from 'vitest';
 import { readyDevices } from '../../src/health/journal/ready-devices.ts';
 import { createExposition } from '../../src/metrics/page/exposition.ts';
@@ -231,11 +232,6 @@ describe('NVSentinel 695', () => {
     await node.pass(minutes(30));
     // What the board itself still tells stays. What only the log of the last boot told is over.
     expect(verdictsOf(node)).toEqual(['healthy', 'unhealthy RowRemapFailure fatal']);
-    // A GPU that only the boot returned is on probation until it worked for long enough.
-    const onProbation = node.snapshot.devices
-      .filter(({ verdict }) => verdict.probation !== undefined)
-      .map(({ device }) => device.pciAddress);
-    expect(onProbation).toEqual([addressOf(0)]);
   });
 });
 
@@ -308,5 +304,25 @@ describe('NVSentinel 1748', () => {
     await node.skip(hours(1));
     await node.pass(minutes(15));
     expect(verdictsOf(node)).toEqual(['healthy']);
+  });
+});
+
+describe('open-gpu-kernel-modules 1064', () => {
+  it('a heartbeat of the system processor that the driver misses, on a GPU that works', async () => {
+    const { node } = await watchGpus(withoutAction(gpus(2)));
+    await node.pass(minutes(1));
+    for (let minute = 0; minute < 30; minute += 1) {
+      const times = `currentTimeMs ${60_000 * minute} heartbeat 0 heartbeatWithOffsetMs 0 diff ${60_000 * minute} timeout 5200`;
+      node.log(
+        `NVRM: GPU0 _kgspIsHeartbeatTimedOut: Heartbeat timed out, ${times}`,
+        'NVRM: GPU0 _kgspRpcRecvPoll: GSP RM heartbeat timed out',
+      );
+      await node.pass(minutes(1));
+    }
+    expect(verdictsOf(node)).toEqual(['healthy', 'healthy']);
+    // One that stopped does not answer the next request.
+    node.log(xid(0, '119, pid=4711, name=nvidia-smi, Timeout after 45s of waiting for RPC response from GPU0 GSP! Expected function 76.'));
+    await node.pass(minutes(1));
+    expect(verdictsOf(node)).toEqual(['unhealthy Xid/119 fatal', 'healthy']);
   });
 });

@@ -1,3 +1,4 @@
+// Project: programs. Histories in number.
 import { rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';

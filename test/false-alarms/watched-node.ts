@@ -13,6 +13,8 @@ export interface WatchedMachine {
   readonly links?: Readonly<Record<string, string>>;
   /** Options of the family; `{root}` is replaced by the machine's root. */
   readonly options?: Readonly<Record<string, string>>;
+  /** A kubelet tells who holds the devices. */
+  readonly hasKubelet?: boolean;
 }
 
 /** Time between two reads. It is longer than the agent's default, and shorter than the age at which a verdict is unknown. */
@@ -32,6 +34,7 @@ export async function watch(machine: WatchedMachine, prepare: (tree: OverlaidTre
   nodes.push(node);
   prepare(node.tree);
   await node.skip(afterMs);
+  if (machine.hasKubelet === true) await node.startKubelet();
   await node.start();
   return node;
 }
@@ -45,12 +48,12 @@ export class WatchedNode {
   /** Policy of the next start. Random histories let nothing flap; here the default counts. */
   readonly #policy: { readonly flapping: object; conditions: Conditions } = { flapping: {}, conditions: {} };
 
-  constructor({ family, files, links = {}, options = {} }: WatchedMachine) {
+  constructor({ family, files, links = {}, options = {}, hasKubelet = false }: WatchedMachine) {
     const machine = (): { readonly files: typeof files; readonly links: typeof links } => ({
       files: { 'dev/kmsg': '', 'proc/sys/kernel/random/boot_id': 'b0070000-0000-4000-8000-000000000001\n', ...files },
       links,
     });
-    this.#node = new OracleNode({ family, options, machine, devices: [], faults: [], blindings: [] }, false, this.#policy);
+    this.#node = new OracleNode({ family, options, machine, devices: [], faults: [], blindings: [] }, hasKubelet, this.#policy);
   }
 
   get tree(): OverlaidTree {
@@ -81,9 +84,27 @@ export class WatchedNode {
     return (this.#node.snapshot?.families ?? []).flatMap(({ problems }) => problems.map(({ code }) => code));
   }
 
+  async startKubelet(): Promise<void> {
+    await this.#node.kubelet.start();
+  }
+
   async start(): Promise<void> {
     await this.#node.startAgent();
     await this.#node.refresh(0);
+  }
+
+  /** A pod with one container gets a device of a resource, or ends. Needs the kubelet. */
+  hold(resource: string, id: string): void {
+    this.#node.kubelet.admitPod({
+      namespace: 'n',
+      name: 'holder',
+      uid: 'holder',
+      containers: [{ name: 'main', devices: [{ resource, id }] }],
+    });
+  }
+
+  release(): void {
+    this.#node.kubelet.removePod('n', 'holder');
   }
 
   /** Time passes, with a read each half minute and at its end. */

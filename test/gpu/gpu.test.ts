@@ -114,7 +114,7 @@ describe('the proof on hardware', () => {
     // A comparison of nothing finds nothing.
     expect(result.report.lines.filter(({ verdict }) => verdict === 'equal').length).toBeGreaterThan(250);
     expect(readFileSync(join(out, 'gpu-report.md'), 'utf8')).toContain('Nothing is different.');
-  }, 60_000);
+  });
 
   it('finds each planted difference, and nothing else', async () => {
     const result = await run('compare', (prints) => PLANTED.reduce((changed, { change }) => change(changed), prints));
@@ -126,7 +126,7 @@ describe('the proof on hardware', () => {
         kind,
       ).not.toEqual([]);
     expect(found.filter((line) => !PLANTED.some(({ found: pattern }) => pattern.test(line)))).toEqual([]);
-  }, 90_000);
+  });
 
   it('proves a CUDA process in a pod, kills and hangs, the release and the cost', async () => {
     const result = await run('process,hang,release,cost');
@@ -153,7 +153,7 @@ describe('the proof on hardware', () => {
       'time of a read: measured',
       'CPU of the whole agent: measured',
     ]);
-  }, 180_000);
+  });
 
   it('runs real loads only with the programs for them', async () => {
     const { status, report } = await run('use');
@@ -161,7 +161,7 @@ describe('the proof on hardware', () => {
       0,
       [['loads', 'not offered', 'no folder with the programs of loads: --lab']],
     ]);
-  }, 60_000);
+  });
 
   it('says why it does nothing where there is no driver', () => {
     const words = ['test/gpu/run.mjs', `--out=${out}`, '--smi=/nowhere/nvidia-smi'];

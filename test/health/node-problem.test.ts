@@ -19,7 +19,6 @@ const recovering = (() => {
   return { key: 'test/i', health: one.read(5, gone('Down')) };
 })();
 const healthy = judged('test/a');
-const onProbation = { key: 'test/j', health: { ...healthy.health, probation: { sinceMs: 0, busyMs: 0, neededMs: 1 } } };
 const degraded = judged('test/b', found('Hot'));
 const unknown = judged('test/c', found('Blind'));
 const unhealthy = judged('test/d', found('Down', { instance: '1' }), found('Hot'));
@@ -40,13 +39,6 @@ describe('the answer for node-problem-detector', () => {
     ['all healthy', [healthy, healthy], 0, '2 of 2 devices healthy'],
     ['one that is about to be unhealthy', [healthy, pending], 0, '2 of 2 devices healthy, test/h Down/1 pending'],
     ['several that are', [pending, pending, pending], 0, '3 of 3 devices healthy, test/h Down/1 pending (and 2 more)'],
-    ['one on probation', [healthy, onProbation], 0, '2 of 2 devices healthy, on probation: test/j'],
-    [
-      'some of both',
-      [pending, onProbation, onProbation],
-      0,
-      '3 of 3 devices healthy, test/h Down/1 pending, on probation: test/j (and 1 more)',
-    ],
     ['one whose fault ended', [recovering], 1, "test/i unhealthy, Down/1 (Because) recovering: it was 'Down at 42'"],
     ['one degraded', [healthy, degraded], 0, 'test/b degraded, Hot (Because): Hot at 42; remedy: reset'],
     ['one unknown', [healthy, degraded, unknown], 2, 'test/c unknown, Blind (Because): Blind at 42; remedy: reset'],

@@ -144,14 +144,6 @@ describe('the policy', () => {
     expect([told('healthy'), told('unhealthy')]).toEqual(state === 'unknown' ? ['Healthy', 'Unhealthy'] : expected[state]);
   });
 
-  it('decides whether a device on probation is offered, which it is by default', () => {
-    const verdict = { state: 'healthy', probation: { sinceMs: 0, neededMs: 1 } } as const;
-    const told = (config: HealthConfig) => kubeletHealth(verdict, createPolicy({ specs: {}, config }).policy);
-    expect([told({}), told({ probation: { kubelet: 'unhealthy' } })]).toEqual(['Healthy', 'Unhealthy']);
-    expect(DEFAULT.probation.busyMs).toBe(4 * 3_600_000);
-    expect(createPolicy({ specs: {}, config: { probation: { busy: '90m' } } }).policy.probation.busyMs).toBe(90 * 60_000);
-  });
-
   it('decides whether a device is offered of which a fatal condition was never checked', () => {
     const verdict = { state: 'healthy', unchecked: ['RasFatal'] } as const;
     const told = (unchecked: 'healthy' | 'unhealthy') => kubeletHealth(verdict, { ...DEFAULT, unchecked });
@@ -169,7 +161,6 @@ describe('the schema of the configuration', () => {
       unknown: 'healthy',
       'stale-after': '2m',
       flapping: { count: 4, window: '1d', quiet: '30m' },
-      probation: { busy: '2h', kubelet: 'unhealthy' },
       conditions: {
         'test.PortDown/1': { severity: 'degraded', for: '0', recovery: '1m30s', enabled: true },
         'test.SymbolErrors/1': { threshold: { growth: 0, window: '1h' } },

@@ -278,6 +278,13 @@ describe('a condition judged by growth', () => {
     expect(one.read(10, errors(125)).conditions[0]?.message).toBe('errors is 125 (grew by 25 within 1 min, limit 10)');
   });
 
+  it('reports whole counts, also when a step of the counter crosses the begin of the window', () => {
+    const one = new OneDevice(policy);
+    one.read(0, errors(0));
+    one.read(50, errors(1));
+    expect(one.read(100, errors(13)).conditions[0]?.message).toBe('errors is 13 (grew by 13 within 1 min, limit 10)');
+  });
+
   it('ends with the first reading that finds it at the limit again, and not by time alone', () => {
     const one = new OneDevice(policy);
     one.read(0, errors(0));

@@ -54,14 +54,6 @@ const ask = (snapshot: Snapshot, question: ReadyQuestion = {}, rules: Partial<Re
 };
 
 describe('whether devices are ready', () => {
-  it('is no with the reason for a device on probation, where the policy says so', () => {
-    const { verdict, ...state } = one('a');
-    const returned = { ...state, verdict: { ...verdict, probation: { condition: 'Xid', sinceMs: 1, neededMs: 1 } } };
-    expect(ask(snapshotOf([returned]))).toEqual([true, '1 of 1 devices are ready.']);
-    const isUsable: ReadyRules['isUsable'] = ({ probation }) => probation === undefined;
-    expect(ask(snapshotOf([returned]), {}, { isUsable })).toEqual([false, 'toy/a: healthy, on probation']);
-  });
-
   it('is yes for a degraded one, and no for one whose fatal conditions count as unchecked', () => {
     expect(ask(snapshotOf([one('a', 'degraded')]))).toEqual([true, '1 of 1 devices are ready.']);
     expect(ask(snapshotOf([one('a', 'healthy', { unchecked: ['Xid'] })]))).toEqual([false, 'toy/a: healthy, not checked: Xid']);

@@ -47,6 +47,26 @@ describe('resolving an allocation', () => {
     expect(resolver.resolve(allocation({ deviceId: '0' })).devices).toEqual([]);
   });
 
+  it('takes a number for an IOMMU group where a virtual machine has it, whatever the resource and the family are', () => {
+    const away = device({ family: 'gaudi', id: '0000:19:00.0', characterDevices: ['/dev/vfio/vfio', '/dev/vfio/42'] });
+    const vf = device({
+      family: 'netdev',
+      id: '0000:8a:05.0',
+      parent: '0000:8a:00.0',
+      characterDevices: ['/dev/vfio/43', '/dev/vfio/vfio'],
+    });
+    const resolver = new Resolver([gpu, away, vf], none);
+    const machine = { pod: 'virt-launcher-vm1-x7', container: 'compute', resource: 'intel.com/gaudi' };
+    expect(['42', '43', '4', '7'].map((deviceId) => resolver.resolve(allocation({ ...machine, deviceId })).devices)).toEqual([
+      ['gaudi/0000:19:00.0'],
+      ['netdev/0000:8a:05.0'],
+      [],
+      [],
+    ]);
+    for (const other of [{ pod: 'trainer' }, { container: 'guest-console-log' }])
+      expect(resolver.resolve(allocation({ ...machine, ...other, deviceId: '42' })).devices).toEqual([]);
+  });
+
   it('gives a configured pool its devices, by pattern and alias, for any id of that resource alone', () => {
     const resolver = new Resolver([gpu, hca0, hca1], { pools: [{ resource: 'rdma/shared', devices: ['mlx5_*'] }], families: new Map() });
     expect(resolver.resolve(allocation({ resource: 'rdma/shared', deviceId: '0' })).devices).toEqual(['ib/mlx5_0', 'ib/mlx5_1']);

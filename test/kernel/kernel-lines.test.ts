@@ -15,7 +15,7 @@ const CONTROLLER = '0000:01:00.0';
 /** Bus and device of the port. */
 const PORT = [0, 5] as const;
 const SAID = '/run/said.json';
-const WAIT = { timeout: 120_000, interval: 500 };
+const WAIT = { interval: 500 };
 
 const found = findKernel();
 if ('missing' in found) process.stderr.write(`skipped: lines of a kernel's own drivers, ${found.missing}\n`);

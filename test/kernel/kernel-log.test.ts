@@ -11,9 +11,6 @@ const ofNvidia = (name: string): boolean => /NVRM|nvswitch/.test(name);
 const names = [...Object.values(forgedNames(GPU)).filter(ofNvidia), ...Object.values(forgedNames(CARD)).filter((name) => !ofNvidia(name))];
 const FAMILIES = ['amdgpu', 'fpga', 'infiniband', 'intelgpu', 'netdev', 'nvidia', 'nvme'];
 
-/** The whole agent with all families is slow in emulation. */
-const SLOW_MS = 600_000;
-
 const found = findKernel();
 if ('missing' in found) process.stderr.write(`skipped: forged records of the kernel log, ${found.missing}\n`);
 
@@ -29,27 +26,23 @@ describe.skipIf('missing' in found)('the log of a kernel on which processes imit
     await guest.start();
     const devices = ['all=0', ...FAMILIES.map((family) => `${family}=1`)].join(',');
     await guest.startDemo(`--sim.story=off --sim.pods=0 --refresh.interval=2s --sim.devices=${devices} --path.kmsg=/dev/kmsg`);
-  }, SLOW_MS);
+  });
 
   afterAll(async () => {
     await guest?.stop();
   });
 
-  it(
-    'raises no condition on any family',
-    async () => {
-      const isRead = (page: string): boolean =>
-        FAMILIES.every((family) => (seriesValue(page, 'device_agent_probe_runs_total', { family }) ?? 0) >= 2);
-      const before = await guest.until('devices of all families', isRead);
-      expect(conditions(before).length).toBeGreaterThan(10);
+  it('raises no condition on any family', async () => {
+    const isRead = (page: string): boolean =>
+      FAMILIES.every((family) => (seriesValue(page, 'device_agent_probe_runs_total', { family }) ?? 0) >= 2);
+    const before = await guest.until('devices of all families', isRead);
+    expect(conditions(before).length).toBeGreaterThan(10);
 
-      const encoded = Buffer.from(JSON.stringify(names)).toString('base64');
-      await guest.run(`"$node" test/kernel/guest/forge.mjs ${encoded} /lib/modules`);
-      for (const family of ['nvidia', 'intelgpu']) await guest.refreshed(family);
-      expect(conditions(await guest.page())).toEqual(conditions(before));
-    },
-    SLOW_MS,
-  );
+    const encoded = Buffer.from(JSON.stringify(names)).toString('base64');
+    await guest.run(`"$node" test/kernel/guest/forge.mjs ${encoded} /lib/modules`);
+    for (const family of ['nvidia', 'intelgpu']) await guest.refreshed(family);
+    expect(conditions(await guest.page())).toEqual(conditions(before));
+  });
 
   it('has all these records, and none counts as one of the kernel alone', async () => {
     const log = await guest.run('dd if=/dev/kmsg iflag=nonblock bs=8192 2> /dev/null; true');

@@ -14,7 +14,7 @@ const CONTROLLER = '0000:01:00.0';
 /** The kernel does not use the unique ids of emulated drives, because older ones give all the same. */
 const NAMESPACE = `${CONTROLLER}-n1`;
 const SAID = '/run/said.json';
-const WAIT = { timeout: 60_000, interval: 500 };
+const WAIT = { interval: 500 };
 
 const found = findKernel();
 if ('missing' in found) process.stderr.write(`skipped: NVMe on a stock kernel, ${found.missing}\n`);

@@ -26,7 +26,7 @@ health:
     netdev.AerCorrectable: { threshold: { growth: 2, window: 1h } }
     netdev.AerNonfatal: { threshold: { growth: 0, window: 1h } }`;
 const SAID = '/run/said.json';
-const WAIT = { timeout: 60_000, interval: 200 };
+const WAIT = { interval: 200 };
 
 interface Aer {
   readonly errors: readonly { readonly severity: string; readonly kind: string; readonly count: number }[];

@@ -1,3 +1,4 @@
+// Project: programs. Histories in number.
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { millis } from '../../src/model/duration.ts';
@@ -6,12 +7,6 @@ import { gpuPod, makeNode } from './support/node.ts';
 
 const descriptors = (): number => readdirSync('/proc/self/fd').length;
 const handles = (): number => process.getActiveResourcesInfo().length;
-
-/** What was closed is gone some turns of the event loop later; what leaks stays however long one waits. */
-async function settledBelow(count: () => number, limit: number): Promise<number> {
-  for (let turn = 0; turn < 200 && count() > limit; turn += 1) await new Promise((resolve) => setTimeout(resolve, 20));
-  return count();
-}
 
 interface Round {
   readonly name: string;
@@ -74,8 +69,9 @@ describe('no descriptor and no handle is left', () => {
     for (let round = 0; round < times; round += 1) await run(kubelet, () => poller.refresh());
     await kubelet.start();
     await poller.refresh();
-    expect(await settledBelow(descriptors, before.descriptors)).toBeLessThanOrEqual(before.descriptors);
-    expect(await settledBelow(handles, before.handles)).toBeLessThanOrEqual(before.handles);
+    // What was closed is gone some turns of the event loop later; what leaks stays however long one waits.
+    await expect.poll(descriptors).toBeLessThanOrEqual(before.descriptors);
+    await expect.poll(handles).toBeLessThanOrEqual(before.handles);
   });
 
   it('after 15 deadlines passed by a listener that accepts and stays silent, while it is still there', async () => {
@@ -85,7 +81,7 @@ describe('no descriptor and no handle is left', () => {
     await poller.refresh();
     const before = descriptors();
     for (let round = 0; round < 15; round += 1) await poller.refresh();
-    expect(await settledBelow(descriptors, before)).toBeLessThanOrEqual(before);
+    await expect.poll(descriptors).toBeLessThanOrEqual(before);
   });
 
   it('after closing, whatever was going on', async () => {
@@ -104,7 +100,8 @@ describe('no descriptor and no handle is left', () => {
       await run;
       await kubelet.close();
     }
-    expect(await settledBelow(descriptors, before.descriptors)).toBeLessThanOrEqual(before.descriptors);
-    expect(await settledBelow(handles, before.handles)).toBeLessThanOrEqual(before.handles);
+    // What was closed is gone some turns of the event loop later; what leaks stays however long one waits.
+    await expect.poll(descriptors).toBeLessThanOrEqual(before.descriptors);
+    await expect.poll(handles).toBeLessThanOrEqual(before.handles);
   });
 });

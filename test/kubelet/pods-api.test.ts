@@ -1,7 +1,6 @@
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import { afterEach, describe, expect, it } from 'vitest';
 import { LabeledMeta, ListPodsResponse, ObjectMeta } from '../../src/generated/pods/v1alpha1/api.ts';
-import { ENTRY_LIMITS, LIST_LABELED_PODS_SHAPE, LIST_PODS_SHAPE, limitEntries } from '../../src/kubelet/client/entry-limits.ts';
 import { podsApiOptions } from '../../src/kubelet/options.ts';
 import { PodsReader, podFactsFrom } from '../../src/kubelet/pods/reader.ts';
 import { defaultValues } from '../../src/model/options.ts';
@@ -101,19 +100,6 @@ describe('facts of pods in an answer of the Pods API', () => {
       'uid-4',
     ]);
   });
-
-  it('are bounded, and leave room for a full node', () => {
-    const containers = Array.from({ length: 20 }, (_, at) => ({ name: `c${at}`, containerId: 'containerd://x' }));
-    const limits = { cpu: { text: '1' }, memory: { text: '1Gi' }, 'example.com/gpu': { text: '1' } };
-    const spec = { containers: containers.map(({ name }) => ({ name, resources: { limits } })) };
-    const node = listOf(...Array.from({ length: 500 }, (_, at) => encodedPod(`p${at}`, `u${at}`, { containerStatuses: containers }, spec)));
-    expect(limitEntries(node, LIST_PODS_SHAPE).dropped).toBe(0);
-    const many = Array.from({ length: ENTRY_LIMITS.fields }, () => ({}));
-    const floods = [encodedPod('flood', 'u', { containerStatuses: many }), encodedPod('flood', 'u', {}, { containers: many })];
-    const { bytes, dropped } = limitEntries(listOf(...floods, encodedPod('train', 'uid-1')), LIST_PODS_SHAPE);
-    expect(dropped).toBe(2);
-    expect(ListPodsResponse.decode(bytes).pods.map(({ metadata }) => metadata?.name)).toEqual(['train']);
-  });
 });
 
 describe('labels of pods', () => {
@@ -141,11 +127,6 @@ describe('labels of pods', () => {
     await api.start();
     await reader.refresh();
     expect([...reader.current().values()]).toEqual([{ namespace: 'ml', pod: 'train', uid: 'uid-1', phase: '', containers: [] }]);
-  });
-
-  it('count as entries', () => {
-    const flood = pod('flood', 'u', Object.fromEntries(Array.from({ length: ENTRY_LIMITS.fields }, (_, at) => [`l${at}`, ''])));
-    expect(limitEntries(listOf(flood, encodedPod('train', 'uid-1')), LIST_LABELED_PODS_SHAPE).dropped).toBe(1);
   });
 });
 

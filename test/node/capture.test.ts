@@ -11,7 +11,7 @@ import { KUBELET, whyNoNode } from './support/stock-node.ts';
 const why = whyNoNode();
 if (why !== undefined) process.stderr.write(`skipped: the capture of a stock kubelet, ${why}\n`);
 
-const WAIT = { timeout: 30_000, interval: 50 };
+const WAIT = { interval: 50 };
 const run = promisify(execFile);
 /** The built agent, as a command that ends. */
 const command = async (...words: string[]): Promise<string> => (await run(process.execPath, ['dist/cli/main.js', ...words])).stdout;
@@ -34,7 +34,7 @@ describe.skipIf(why !== undefined)('a capture of the node of a stock kubelet', (
     const agent = await on.startAgent();
     await expect.poll(() => on.usable(), WAIT).toBe(4);
     on.node.add({ name: 'secretive', containers: [{ name: 'main', limits: { [HCA]: 2 } }] });
-    await agent.until('attributed', (page) => attributed(page, 'secretive').length === 2, 30_000);
+    await agent.until('attributed', (page) => attributed(page, 'secretive').length === 2);
     const held = (await on.listed('secretive')) as string[];
 
     const archive = join(on.machine.root, 'node.json.gz');

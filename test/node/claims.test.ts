@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
 import { ClaimReader } from '../../src/kubelet/claims/claims.ts';
 import { podResourcesOptions } from '../../src/kubelet/options.ts';
@@ -11,12 +11,12 @@ import { createPodResourcesPoller } from '../../src/kubelet/poller.ts';
 import { claimDeviceKey } from '../../src/model/claim-hardware.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import { builtDocumentThread } from '../support/documents.ts';
+import { eventually } from '../support/until.ts';
 import { Cluster, whyNoCluster } from './support/cluster.ts';
 import { MetadataDriver } from './support/metadata-driver.ts';
 
 const missing = whyNoCluster();
 const CACHE = process.env.K8S_CACHE ?? join(homedir(), 'k8s-cache');
-const WAIT = { timeout: 60_000, interval: 300 };
 /** The kubelet knows the claim and none of its devices. */
 const PREPARING = { pod_resources: { containers: [{ dynamic_resources: [{ claim_name: 'late', claim_namespace: 'default' }] }] } };
 
@@ -106,7 +106,7 @@ describe.skipIf(missing !== undefined)(`claims of a real kubelet${missing === un
     const file = join(folder, 'objects.json');
     writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: OBJECTS }));
     await cluster.kubectl('apply', '-f', file);
-  }, 300_000);
+  });
   afterAll(async () => {
     poller.close();
     await cluster.stop();
@@ -116,22 +116,19 @@ describe.skipIf(missing !== undefined)(`claims of a real kubelet${missing === un
 
   it('lead to the hardware that the drivers name, for shared claims and for several requests', async () => {
     const address = (device: string): string => `0000:3b:00.${device === 'm-0' ? 2 : 3}`;
-    await vi.waitFor(
-      async () => {
-        const lines = await found();
-        expect(lines).toHaveLength(5);
-        const shared = lines.find((line) => line.startsWith('share-a'))?.split(' ')[1] ?? '';
-        const other = shared === 'm-0' ? 'm-1' : 'm-0';
-        expect(lines).toEqual([
-          `both ${other} metadata ${address(other)}`,
-          'both n-0 cdi /dev/test/part0',
-          'both n-1 cdi /dev/test/part1',
-          `share-a ${shared} metadata ${address(shared)}`,
-          `share-b ${shared} metadata ${address(shared)}`,
-        ]);
-      },
-      { timeout: 60_000, interval: 500 },
-    );
+    await eventually(async () => {
+      const lines = await found();
+      expect(lines).toHaveLength(5);
+      const shared = lines.find((line) => line.startsWith('share-a'))?.split(' ')[1] ?? '';
+      const other = shared === 'm-0' ? 'm-1' : 'm-0';
+      expect(lines).toEqual([
+        `both ${other} metadata ${address(other)}`,
+        'both n-0 cdi /dev/test/part0',
+        'both n-1 cdi /dev/test/part1',
+        `share-a ${shared} metadata ${address(shared)}`,
+        `share-b ${shared} metadata ${address(shared)}`,
+      ]);
+    });
   });
 
   it('are no allocation while the device is not attached yet, nor while its driver prepares it', async () => {
@@ -140,7 +137,7 @@ describe.skipIf(missing !== undefined)(`claims of a real kubelet${missing === un
     await cluster.kubectl('apply', '-f', file);
     const claim = () =>
       cluster.json<{ status?: { allocation?: { devices: { results: readonly object[] } } } }>('get', 'resourceclaim', 'late');
-    await vi.waitFor(async () => expect((await claim()).status?.allocation?.devices.results).toHaveLength(1), WAIT);
+    await eventually(async () => expect((await claim()).status?.allocation?.devices.results).toHaveLength(1));
     const ofPod = async () => (await found()).filter((line) => line.startsWith('late'));
     const listed = () =>
       execFileSync(join(CACHE, 'bin/podres'), ['-socket', socket, '-c', 'get', 'default', 'late'], { encoding: 'utf8', stdio: 'pipe' });
@@ -161,9 +158,9 @@ describe.skipIf(missing !== undefined)(`claims of a real kubelet${missing === un
       expect(JSON.parse(text)).toMatchObject(PREPARING);
       expect(text).not.toContain('device_name');
     };
-    await vi.waitFor(isPreparing, WAIT);
+    await eventually(isPreparing);
     expect(await ofPod()).toEqual([]);
     isPreparing();
-    await vi.waitFor(async () => expect(await ofPod()).toEqual(['late l-0 cdi /dev/test/part2']), WAIT);
+    await eventually(async () => expect(await ofPod()).toEqual(['late l-0 cdi /dev/test/part2']));
   });
 });

@@ -103,7 +103,7 @@ describe.skipIf(missing !== undefined)(
       name = agent.metadata.name;
       address = agent.status.podIP;
       memory = new MemoryGroup(agent.metadata.uid);
-    }, 400_000);
+    });
 
     afterAll(async () => {
       await cluster.stop();
@@ -116,13 +116,11 @@ describe.skipIf(missing !== undefined)(
         const page = await cluster.get(`http://${address}:9835/metrics`);
         return [...new Set([...page.matchAll(DEVICE)].map(([, family]) => family as string))].toSorted();
       };
-      await expect
-        .poll(families, { timeout: 60_000, interval: 500 })
-        .toEqual(['amdgpu', 'fpga', 'infiniband', 'intelgpu', 'netdev', 'nvidia', 'nvme']);
+      await expect.poll(families, { interval: 500 }).toEqual(['amdgpu', 'fpga', 'infiniband', 'intelgpu', 'netdev', 'nvidia', 'nvme']);
       expect(memory.limitMib()).toBe(384);
-    }, 90_000);
+    });
 
-    it.each(SETS)('runs $name at once, and the kernel kills no process', { timeout: ROUNDS * 90_000 }, async ({ name: set, runs }) => {
+    it.each(SETS)('runs $name at once, and the kernel kills no process', async ({ name: set, runs }) => {
       const peaks: number[] = [];
       for (let round = 0; round < ROUNDS; round += 1) {
         memory.reset();

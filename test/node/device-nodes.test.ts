@@ -61,7 +61,7 @@ describe.skipIf(missing !== undefined)(
       await cluster.kubectl('create', 'namespace', 'device-agent');
       await cluster.kubectl('label', 'namespace', 'device-agent', 'pod-security.kubernetes.io/enforce=privileged');
       await install('--wait', '--timeout=120s');
-    }, 300_000);
+    });
 
     afterAll(async () => {
       await cluster.stop();
@@ -70,10 +70,10 @@ describe.skipIf(missing !== undefined)(
     });
 
     it('offers the adapters, and disables no check but that of the kernel log, which the preset does not read', async () => {
-      await expect.poll(allocatable, { timeout: 60_000, interval: 500 }).toBe('2');
+      await expect.poll(allocatable, { interval: 500 }).toBe('2');
       const disabled = [...(await page()).matchAll(/device_agent_checks_disabled\{[^}]*check="([\w-]+)"/g)].map(([, check]) => check);
       expect(disabled).toEqual(['kernel-log']);
-    }, 90_000);
+    });
 
     it('passes its own test, by the addresses of the agents where no name is known', async () => {
       const ip = (await agent())?.status.podIP;
@@ -81,7 +81,7 @@ describe.skipIf(missing !== undefined)(
       await install('--wait', '--timeout=120s');
       expect(await cluster.helm('test', 'device-agent', ...IN_NAMESPACE, '--timeout=120s')).toContain('Succeeded');
       expect((await agent())?.status.podIP).toBe(ip);
-    }, 300_000);
+    });
 
     it('gives a pod every character device of its adapter, and rdma_cm', async () => {
       const container = {
@@ -97,7 +97,7 @@ describe.skipIf(missing !== undefined)(
       const names = (await cluster.kubectl('logs', 'job')).trim().split(' ');
       expect(names).toContain('rdma_cm');
       expect(names.filter((name) => name.startsWith('uverbs'))).toHaveLength(1);
-    }, 90_000);
+    });
 
     it('lets the agent list the device nodes of the host, and open none of the hardware', async () => {
       const look = `const open = (name) => { try { fs.closeSync(fs.openSync('/host/dev/' + name, 'r')); return 'opened'; } catch (error) { return error.code; } };
@@ -109,15 +109,15 @@ describe.skipIf(missing !== undefined)(
 
     it('finds an adapter unhealthy whose character device was removed on the node, and offers it no more', async () => {
       await cluster.inNode('node-1', 'rm /dev/infiniband/uverbs1');
-      await expect.poll(page, { timeout: 60_000, interval: 500 }).toMatch(/device_health_condition\{.*condition="CharDeviceMissing".* 1/);
-      await expect.poll(allocatable, { timeout: 60_000, interval: 500 }).toBe('1');
-    }, 130_000);
+      await expect.poll(page, { interval: 500 }).toMatch(/device_health_condition\{.*condition="CharDeviceMissing".* 1/);
+      await expect.poll(allocatable, { interval: 500 }).toBe('1');
+    });
 
     it('says what it cannot check without the device nodes of the host', async () => {
       await install('--wait', '--timeout=120s', '--set=plugin.enabled=false,config.plugin=null');
       await expect
-        .poll(page, { timeout: 90_000, interval: 500 })
+        .poll(page, { interval: 500 })
         .toContain('device_agent_checks_disabled{family="infiniband",check="character-devices",reason="nodes-hidden"} 1');
-    }, 200_000);
+    });
   },
 );

@@ -25,7 +25,7 @@ import { KUBELET, whyNoNode } from './support/stock-node.ts';
 const BUSYBOX = '/bin/busybox';
 const why = whyNoNode() ?? (existsSync(BUSYBOX) ? undefined : `there is no ${BUSYBOX}`);
 
-const WAIT = { timeout: 30_000, interval: 50 };
+const WAIT = { interval: 50 };
 /** The memory limit of deploy/kustomize/base/manifests.yaml. */
 const LIMIT_MIB = 256;
 
@@ -97,7 +97,7 @@ describe.skipIf(why !== undefined)(`a container with the directory of device plu
       },
     });
     agent = await on.startAgent();
-  }, 120_000);
+  });
 
   afterAll(async () => {
     for (const close of closers) close();

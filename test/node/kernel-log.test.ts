@@ -8,7 +8,7 @@ import { Cluster, whyNoCluster } from './support/cluster.ts';
 import { makeImage, whyNoImage } from './support/oci-image.ts';
 
 const missing = whyNoCluster() ?? whyNoImage();
-const WAIT = { timeout: 90_000, interval: 500 };
+const WAIT = { interval: 500 };
 
 interface Pods {
   readonly items: readonly {
@@ -52,7 +52,7 @@ describe.skipIf(missing !== undefined)(
       writeFileSync(file, JSON.stringify(simulated));
       const files = ['-f', presetFile('kernel-log'), '-f', file];
       await cluster.helm('install', 'device-agent', 'deploy/chart', '-n', 'device-agent', ...files, '--wait', '--timeout=120s');
-    }, 300_000);
+    });
 
     afterAll(async () => {
       await cluster.stop();
@@ -67,7 +67,7 @@ describe.skipIf(missing !== undefined)(
       ]);
       await expect.poll(page, WAIT).toContain('device_healthy{');
       await expect.poll(page, WAIT).not.toContain('check="kernel-log"');
-    }, 200_000);
+    });
 
     it('gives the agent no right, no device and no way to write to the directory of the socket', async () => {
       const look = `const code = (run) => { try { run(); return 'done'; } catch (error) { return error.code; } };
@@ -97,6 +97,6 @@ describe.skipIf(missing !== undefined)(
       await expect.poll(restarts, WAIT).toBe(1);
       await expect.poll(page, WAIT).not.toContain('check="kernel-log"');
       expect((await pod())?.status.containerStatuses[0]?.restartCount).toBe(0);
-    }, 200_000);
+    });
   },
 );

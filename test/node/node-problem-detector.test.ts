@@ -4,7 +4,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { TroubledNode } from '../e2e/troubled-node.ts';
 import { type BuiltDetector, buildDetector, Detector } from './support/node-problem-detector.ts';
 
-const WAIT = { timeout: 40_000, interval: 200 };
+const WAIT = { interval: 200 };
 /** So that a read on a busy machine does not count as hung. */
 const PATIENT = [4_000, 6_000] as const;
 /** Choices of `TroubledNode.act`. */
@@ -18,7 +18,7 @@ let troubled: TroubledNode | undefined;
 let detector: Detector | undefined;
 beforeAll(async () => {
   built = await buildDetector();
-}, 1_200_000);
+});
 afterEach(async () => {
   await detector?.stop();
   await troubled?.node.stop();
@@ -73,7 +73,7 @@ describe('node-problem-detector with the shipped configurations', () => {
     await expect.poll(conditions, WAIT).toEqual({ DevicesUnhealthy: 1, DevicesUnknown: 0, DevicesMissing: 1 });
     troubled.act('mlx5_2', TO.up);
     await expect.poll(conditions, WAIT).toEqual(NONE);
-  }, 400_000);
+  });
 
   it('knows nothing while no agent answers, and makes no event of that', async ({ skip }) => {
     if ('missing' in built) return skip(`node-problem-detector cannot be built: ${built.missing}`);
@@ -89,5 +89,5 @@ describe('node-problem-detector with the shipped configurations', () => {
     for (const type of Object.keys(CONDITIONS))
       await expect.poll(() => detector?.log().split(`condition ${type} is now: Unknown`).at(-1), WAIT).toContain(`${type} is now: False`);
     expect(await conditions()).toEqual(NONE);
-  }, 300_000);
+  });
 });

@@ -31,7 +31,7 @@ describe.skipIf(why !== undefined)(`the image that is made without an engine${un
     whyNot = makeImage(layout);
     if (whyNot !== undefined) return;
     for (const each of Object.keys(MACHINES)) folders[each] = unpackImage(layout, `${version}-${each}`, join(directory, each));
-  }, 300_000);
+  });
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
   it.for(Object.keys(MACHINES))('says how it is started on %s, as the Dockerfile does', (architecture, { skip }) => {

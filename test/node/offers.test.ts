@@ -9,7 +9,6 @@ const why = whyNoNode();
 if (why !== undefined) process.stderr.write(`skipped: rollouts on a stock kubelet, ${why}\n`);
 
 const ROUNDS = 20;
-const LIMIT_MS = 180_000;
 
 function offering(node: StockNode): OfferingKubelet {
   const ask = async <T>(
@@ -33,25 +32,21 @@ function offering(node: StockNode): OfferingKubelet {
     async run(name, count) {
       node.add({ name, containers: [{ name: 'main', limits: { [HCA]: count } }] });
       let outcome: readonly string[] | string | undefined;
-      await until(
-        async () => {
-          const status = await node.status(name).catch(() => undefined);
-          if (status?.phase === 'Failed') outcome = `${status.reason}: ${status.message}`;
-          const { podResources } = await ask<{ podResources: { name: string; containers: { devices: never[] }[] }[] }>((client, done) =>
-            client.list({}, done as never),
-          );
-          const own = podResources.find((pod) => pod.name === `${name}-node-1`);
-          if (own !== undefined) outcome = idsOf(own.containers.flatMap(({ devices }) => devices));
-          return outcome !== undefined;
-        },
-        `${name} is admitted or refused`,
-        LIMIT_MS,
-      );
+      await until(async () => {
+        const status = await node.status(name).catch(() => undefined);
+        if (status?.phase === 'Failed') outcome = `${status.reason}: ${status.message}`;
+        const { podResources } = await ask<{ podResources: { name: string; containers: { devices: never[] }[] }[] }>((client, done) =>
+          client.list({}, done as never),
+        );
+        const own = podResources.find((pod) => pod.name === `${name}-node-1`);
+        if (own !== undefined) outcome = idsOf(own.containers.flatMap(({ devices }) => devices));
+        return outcome !== undefined;
+      }, `${name} is admitted or refused`);
       return outcome as readonly string[] | string;
     },
     async remove(name) {
       node.remove(name);
-      await until(async () => (await node.status(name).catch(() => undefined)) === undefined, `${name} is gone`, LIMIT_MS);
+      await until(async () => (await node.status(name).catch(() => undefined)) === undefined, `${name} is gone`);
     },
   };
 }
@@ -76,6 +71,6 @@ describe.skipIf(why !== undefined).each(await kubelets())(
         await rollouts.close();
         await node.close();
       }
-    }, 1_800_000);
+    });
   },
 );

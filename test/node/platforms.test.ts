@@ -112,7 +112,7 @@ describe.skipIf(missing !== undefined)(
       expect(makeImage(join(directory, 'image'))).toBeUndefined();
       await cluster.start(1);
       await cluster.importImage(join(directory, 'image'));
-    }, 600_000);
+    });
 
     afterAll(async () => {
       await cluster.stop();
@@ -128,27 +128,25 @@ describe.skipIf(missing !== undefined)(
     it('Talos: is not admitted while the namespace has no label, and is with it', async () => {
       await namespaced('talos');
       await install('talos', {});
-      await expect
-        .poll(() => refusals('talos'), { timeout: 60_000, interval: 500 })
-        .toMatch(/violates PodSecurity "baseline:latest": hostPath volumes/);
+      await expect.poll(() => refusals('talos'), { interval: 500 }).toMatch(/violates PodSecurity "baseline:latest": hostPath volumes/);
       expect(await running('talos')).toEqual([]);
       await cluster.kubectl('label', 'namespace', 'talos', PRIVILEGED);
       await install('talos', {}, '--wait', '--timeout=120s');
       expect(await page('talos')).toContain('device_agent_podresources_up 1');
       await cluster.helm('uninstall', 'device-agent', '-n', 'talos', '--wait');
-    }, 200_000);
+    });
 
     it('GKE: is admitted by the quota of the chart, and not without it', async () => {
       await namespaced('gke', PRIVILEGED);
       await install('gke', { resourceQuota: { enabled: false } });
       await expect
-        .poll(() => refusals('gke'), { timeout: 60_000, interval: 500 })
+        .poll(() => refusals('gke'), { interval: 500 })
         .toContain('insufficient quota to match these scopes: [{PriorityClass In [system-node-critical system-cluster-critical]}]');
       expect(await running('gke')).toEqual([]);
       await install('gke', {}, '--wait', '--timeout=120s');
       expect(await running('gke')).toHaveLength(1);
       await cluster.helm('uninstall', 'device-agent', '-n', 'gke', '--wait');
-    }, 200_000);
+    });
 
     it('GKE: reads GPUs by the library of the driver in a folder of the host', async () => {
       const board = hopper(0, { bus_id: '00000000:C0:00.0' });
@@ -162,11 +160,11 @@ describe.skipIf(missing !== undefined)(
       const folder = '/home/kubernetes/bin/nvidia/lib64';
       await cluster.inNode(NODE, `set -e; mount -t tmpfs home /home; mkdir -p ${folder}; cp ${library} ${library}.script ${folder}`);
       await install('gke', valuesOfPlatforms().GKE as object, '--wait', '--timeout=120s');
-      await expect.poll(() => page('gke'), { timeout: 60_000, interval: 500 }).toMatch(/^device_info\{.*family="nvidia"/m);
+      await expect.poll(() => page('gke'), { interval: 500 }).toMatch(/^device_info\{.*family="nvidia"/m);
       expect(await page('gke')).toMatch(/^device_temperature_celsius\{device="GPU-/m);
       await cluster.helm('uninstall', 'device-agent', '-n', 'gke', '--wait');
       rmSync(pci, { recursive: true });
-    }, 200_000);
+    });
 
     /** `byDefault` is what the agent says of the kubelet's socket with the default values. */
     const ROOTS = [
@@ -190,9 +188,7 @@ describe.skipIf(missing !== undefined)(
         await cluster.inNode(NODE, `test -S ${root}/pod-resources/kubelet.sock && test -S /var/lib/kubelet/device-plugins/kubelet.sock`);
         await namespaced(namespace, PRIVILEGED);
         await install(namespace, {}, '--wait', '--timeout=120s');
-        await expect
-          .poll(() => page(namespace), { timeout: 30_000, interval: 500 })
-          .toContain(`device_agent_podresources_up ${byDefault}\n`);
+        await expect.poll(() => page(namespace), { interval: 500 }).toContain(`device_agent_podresources_up ${byDefault}\n`);
         await cluster.helm('uninstall', 'device-agent', '-n', namespace, '--wait');
         const resources = [{ resource: HCA, select: { family: 'infiniband', kind: 'pf' }, allocation: { strategies: ['envvar'] } }];
         const values = { ...(valuesOfPlatforms()[platform] as object), plugin: { enabled: true }, config: { plugin: { resources } } };
@@ -210,12 +206,11 @@ describe.skipIf(missing !== undefined)(
         await cluster.kubectl('apply', '-f', file);
         await cluster.kubectl('wait', '--for=condition=Ready', `pod/job-${namespace}`, '--timeout=90s');
         await expect
-          .poll(() => page(namespace), { timeout: 60_000, interval: 500 })
+          .poll(() => page(namespace), { interval: 500 })
           .toMatch(new RegExp(`pod="job-${namespace}",container="main",resource="${HCA}",device="mlx5_[01]"`));
         await cluster.kubectl('delete', 'pod', `job-${namespace}`, '--wait');
         await cluster.helm('uninstall', 'device-agent', '-n', namespace, '--wait');
       },
-      300_000,
     );
   },
 );

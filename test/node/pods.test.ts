@@ -8,7 +8,7 @@ import { kubelets, whyNoNode } from './support/stock-node.ts';
 
 const why = whyNoNode();
 
-const WAIT = { timeout: 30_000, interval: 50 };
+const WAIT = { interval: 50 };
 // Up to 1.35 a kubelet knows neither gate.
 const cases = (await kubelets())
   .flatMap((kubelet) => [true, false].map((gate) => ({ ...kubelet, gate })))

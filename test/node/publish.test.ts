@@ -13,15 +13,15 @@ import { Cluster, whyNoCluster } from './support/cluster.ts';
 import { MetadataDriver } from './support/metadata-driver.ts';
 
 const missing = whyNoCluster();
-const WAIT = { timeout: 60_000, interval: 200 };
+const WAIT = { interval: 200 };
 /** From the verdict. */
-const CONDITION_SOON = { timeout: 5_000, interval: 100 };
-const EVENT_SOON = { timeout: 10_000, interval: 100 };
+const CONDITION_SOON = { interval: 100 };
+const EVENT_SOON = { interval: 100 };
 const KILLS = 20;
 /** How long the API server is away. Ten minutes were run by OUTAGE_SECONDS=600. */
 const OUTAGE_MS = Number(process.env.OUTAGE_SECONDS ?? 25) * 1_000;
 /** A rejected token is tried again after 24 to 36 seconds. A node that was deleted is read again within 72 seconds. */
-const LATE = { timeout: 150_000, interval: 200 };
+const LATE = { interval: 200 };
 const NAMESPACE = 'device-agent';
 /** Without it the scheduler does not look at rules, and the controllers evict nobody. */
 const GATE = '--feature-gates=DRADeviceTaintRules=true';
@@ -245,7 +245,7 @@ describe.skipIf(missing !== undefined)(
       const devices = [0, 1, 2, 3].map((n) => `card-${n}=${addressOf(`mlx5_${n}`)}=`).join(',');
       driver.start('hca.example.com', devices, '-metadata');
       startPublisher();
-    }, 300_000);
+    });
 
     afterAll(async () => {
       await publisher?.stop('SIGKILL');
@@ -345,7 +345,7 @@ describe.skipIf(missing !== undefined)(
         `${KILLS} kills (${agents} of the agent), ${faults} faults: ${patches.length} patches of conditions, at least ${apart} ms apart, ` +
           `${counts[0]} of taints, ${counts[1]} of rules, ${withoutChange(patches)} without a change\n`,
       );
-    }, 900_000);
+    });
 
     it('keeps every taint of other writers', async () => {
       const others = Array.from({ length: 30 }, (_, n) => `other-${n}`);
@@ -368,46 +368,42 @@ describe.skipIf(missing !== undefined)(
       await cluster.kubectl('taint', 'node', 'node-1', ...others.map((key) => `${key}-`));
     });
 
-    it(
-      `writes the newest state alone after an API server that was away for ${OUTAGE_MS / 1_000} s`,
-      async () => {
-        const card = (await cardOf('survivor')) ?? '';
-        const hca = hcaOf(card);
-        const rss = (): number => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${publisher?.child.pid}/status`, 'utf8'))?.[1]) / 1_024;
-        const from = audit.requests().length;
-        const [startMib, startTold] = [rss(), publisher?.told('the API server does not take') ?? 0];
-        let highest = 0;
-        cluster.signalApiServer('SIGSTOP');
-        try {
-          let isDown = false;
-          // A device that fails more than a hundred times counts as flapping, and stays unhealthy.
-          for (const endMs = Date.now() + OUTAGE_MS; Date.now() < endMs; await sleep(Math.max(2_500, OUTAGE_MS / 40))) {
-            isDown = !isDown;
-            if (isDown) machine.pullCable(hca);
-            else machine.plugCable(hca);
-            highest = Math.max(highest, rss());
-          }
-          machine.pullCable(hca);
-          await judged(hca, 0);
-        } finally {
-          cluster.signalApiServer('SIGCONT');
+    it(`writes the newest state alone after an API server that was away for ${OUTAGE_MS / 1_000} s`, async () => {
+      const card = (await cardOf('survivor')) ?? '';
+      const hca = hcaOf(card);
+      const rss = (): number => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${publisher?.child.pid}/status`, 'utf8'))?.[1]) / 1_024;
+      const from = audit.requests().length;
+      const [startMib, startTold] = [rss(), publisher?.told('the API server does not take') ?? 0];
+      let highest = 0;
+      cluster.signalApiServer('SIGSTOP');
+      try {
+        let isDown = false;
+        // A device that fails more than a hundred times counts as flapping, and stays unhealthy.
+        for (const endMs = Date.now() + OUTAGE_MS; Date.now() < endMs; await sleep(Math.max(2_500, OUTAGE_MS / 40))) {
+          isDown = !isDown;
+          if (isDown) machine.pullCable(hca);
+          else machine.plugCable(hca);
+          highest = Math.max(highest, rss());
         }
-        const backMs = Date.now();
-        await settled(true, card, LATE);
-        const [lateMs, patches] = [Date.now() - backMs, patchesOf('nodes/status', from)];
-        expect(patches).toHaveLength(1);
-        const lines = (publisher?.told('the API server does not take') ?? 0) - startTold;
-        process.stderr.write(
-          `${OUTAGE_MS / 1_000} s without API server: ${startMib.toFixed(1)} MiB before, ${highest.toFixed(1)} MiB at most, ${rss().toFixed(1)} MiB ` +
-            `after; ${lines} lines of the log; the state was there ${lateMs} ms after its return, by ${patches.length} patch\n`,
-        );
-        expect(lines).toBeLessThanOrEqual(4);
-        machine.plugCable(hca);
-        await settled(false, card, LATE);
-        await cluster.kubectl('wait', '--for=condition=Ready', 'node/node-1', 'node/node-2', '--timeout=90s');
-      },
-      OUTAGE_MS + 400_000,
-    );
+        machine.pullCable(hca);
+        await judged(hca, 0);
+      } finally {
+        cluster.signalApiServer('SIGCONT');
+      }
+      const backMs = Date.now();
+      await settled(true, card, LATE);
+      const [lateMs, patches] = [Date.now() - backMs, patchesOf('nodes/status', from)];
+      expect(patches).toHaveLength(1);
+      const lines = (publisher?.told('the API server does not take') ?? 0) - startTold;
+      process.stderr.write(
+        `${OUTAGE_MS / 1_000} s without API server: ${startMib.toFixed(1)} MiB before, ${highest.toFixed(1)} MiB at most, ${rss().toFixed(1)} MiB ` +
+          `after; ${lines} lines of the log; the state was there ${lateMs} ms after its return, by ${patches.length} patch\n`,
+      );
+      expect(lines).toBeLessThanOrEqual(4);
+      machine.plugCable(hca);
+      await settled(false, card, LATE);
+      await cluster.kubectl('wait', '--for=condition=Ready', 'node/node-1', 'node/node-2', '--timeout=90s');
+    });
 
     it('tells once that its token was revoked, and goes on with the next one', async () => {
       const told = publisher?.told('the API server does not take') ?? 0;
@@ -425,7 +421,7 @@ describe.skipIf(missing !== undefined)(
       machine.plugCable(hcaOf(card));
       await settled(false, card, LATE);
       await cluster.kubectl('delete', 'pod', 'survivor', '--wait');
-    }, 400_000);
+    });
 
     it('writes anew when the node was deleted and created again', async () => {
       machine.pullCable('mlx5_1');
@@ -445,7 +441,7 @@ describe.skipIf(missing !== undefined)(
       process.stderr.write(`the state was there ${Date.now() - readyMs} ms after the new node was ready\n`);
       machine.plugCable('mlx5_1');
       await settled(false, '', LATE);
-    }, 400_000);
+    });
 
     it('has a token that can write its own conditions, and nothing else', async () => {
       const can = async (...words: readonly string[]): Promise<string> =>

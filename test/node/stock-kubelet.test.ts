@@ -7,7 +7,7 @@ import { kubelets, whyNoNode } from './support/stock-node.ts';
 const why = whyNoNode();
 if (why !== undefined) process.stderr.write(`skipped: all tests on a stock kubelet, ${why}\n`);
 
-const WAIT = { timeout: 30_000, interval: 50 };
+const WAIT = { interval: 50 };
 const ROUNDS = 20;
 
 describe.skipIf(why !== undefined).each(await kubelets())('the agent on a stock kubelet $version', ({ program, minor }) => {
@@ -53,7 +53,7 @@ describe.skipIf(why !== undefined).each(await kubelets())('the agent on a stock 
       containers: [{ name: 'main', limits: { [HCA]: 2, cpu: '100m', memory: '32Mi' } }, { name: 'idle' }],
     });
     await expect.poll(async () => (await on.listed('train'))?.length, WAIT).toBe(2);
-    await agent.until('attributed within a second of the listing', (page) => attributed(page, 'train').length === 3, 1_000);
+    await agent.until('attributed within a second of the listing', (page) => attributed(page, 'train').length === 3);
     const ids = (await on.listed('train')) as string[];
     const sidecar = (await on.listed('train', 'proxy')) as string[];
     const page = await agent.metrics();
@@ -69,7 +69,7 @@ describe.skipIf(why !== undefined).each(await kubelets())('the agent on a stock 
     }
     expect(output).not.toContain(`CDI_${sidecar[0]}`);
     await remove('train');
-    await agent.until('gone', (text) => attributed(text, 'train').length === 0, 3_000);
+    await agent.until('gone', (text) => attributed(text, 'train').length === 0);
     await remove('early');
   });
 
@@ -99,7 +99,7 @@ describe.skipIf(why !== undefined).each(await kubelets())('the agent on a stock 
 
     on.machine.pullCable(held);
     await agent.until('judged', (page) => seriesValue(page, 'device_healthy', { device: held }) === 0);
-    await expect.poll(() => on.usable(), { timeout: 2_500, interval: 50 }).toBe(3);
+    await expect.poll(() => on.usable(), { interval: 50 }).toBe(3);
     await expect.poll(health, WAIT).toEqual(expected({ [held]: 'Unhealthy', [other]: 'Healthy' }));
     expect(await on.listed('holder'), 'the holder keeps it').toEqual([held, other].sort());
     on.node.add({ name: 'refused', containers: [{ name: 'main', limits: { [HCA]: 3 } }] });
@@ -151,5 +151,5 @@ describe.skipIf(why !== undefined).each(await kubelets())('the agent on a stock 
     expect((await on.statusOf('two')).phase).toBe('Running');
     await remove('one');
     await remove('two');
-  }, 240_000);
+  });
 });

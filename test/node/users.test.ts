@@ -10,7 +10,7 @@ import { Cluster, whyNoControlPlane } from './support/cluster.ts';
 const why = whyNoControlPlane();
 if (why !== undefined) process.stderr.write(`skipped: users of a GPU on a cluster, ${why}\n`);
 
-const WAIT = { timeout: 120_000, interval: 200 };
+const WAIT = { interval: 200 };
 const GPU = 'nvidia.com/gpu';
 const MIB = 1_048_576;
 /** Each second the processes use other amounts of memory. */
@@ -172,14 +172,14 @@ describe.skipIf(why !== undefined)('a reservation pod and the pods that use its 
       `--plugin.dir=${kubelet}/device-plugins`,
       `--plugin.registry-dir=${kubelet}/plugins_registry`,
     ]);
-  }, 240_000);
+  });
 
   afterAll(async () => {
     await agent?.stop();
     await cluster?.stop();
     machine?.remove();
     rmSync(directory, { recursive: true, force: true });
-  }, 60_000);
+  });
 
   it('names the users, and their memory is that of their processes, each second', async () => {
     await expect
@@ -190,14 +190,14 @@ describe.skipIf(why !== undefined)('a reservation pod and the pods that use its 
     const truths: Truth[] = Array.from({ length: SECONDS }, (_, n) => ({ 'frac-a': 1_000 + n, 'frac-b': 3_000 + 7 * n }));
     const show = (truth: Truth | undefined): void => run({ [shared]: truth ?? {}, [own]: { job: 500 } });
     show(truths[0]);
-    const page = await agent.until('the users', (text) => Object.keys(amounts(text, shared)).length === 2, 60_000);
+    const page = await agent.until('the users', (text) => Object.keys(amounts(text, shared)).length === 2);
     const users = seriesOf(page, 'container_device_user_info');
     const userOf = (pod: Pod) => ({ namespace: PODS[pod].namespace, pod, pod_uid: uids.get(pod), device: shared });
     expect(users).toEqual([userOf('frac-a'), userOf('frac-b')]);
 
     for (const truth of truths) {
       show(truth);
-      const next = await agent.until('the next state', (text) => amounts(text, shared)['frac-a'] === truth['frac-a'], 60_000);
+      const next = await agent.until('the next state', (text) => amounts(text, shared)['frac-a'] === truth['frac-a']);
       expect(amounts(next, shared)).toEqual(truth);
       expect(conditionsOf(next, shared)).toEqual([]);
     }
@@ -210,13 +210,13 @@ describe.skipIf(why !== undefined)('a reservation pod and the pods that use its 
     process.stderr.write(
       `${SECONDS} states, ${users.length} users, shares ${a.toFixed(1)} s and ${b.toFixed(1)} s, holder ${held?.shareSeconds.toFixed(1)} s and ${held?.delegatedSeconds?.toFixed(1)} s delegated\n`,
     );
-  }, 400_000);
+  });
 
   it('has strangers as ever: on the GPU of a job, and on the shared one outside of pods', async () => {
     await add(['thief']);
     const [shared, own] = [gpuOf.get(HOLDER.pod) ?? '', gpuOf.get('job') ?? ''];
     run({ [shared]: { 'frac-a': 1_000, thief: 70 }, [own]: { job: 500, thief: 50 } });
-    const page = await agent.until('a stranger', (text) => conditionsOf(text, own).includes('HeldByStranger'), 60_000);
+    const page = await agent.until('a stranger', (text) => conditionsOf(text, own).includes('HeldByStranger'));
     expect(conditionsOf(page, shared)).toEqual([]);
     expect(amounts(page, own)).toEqual({ job: 500, thief: 50 });
     expect(amounts(page, shared)).toEqual({ 'frac-a': 1_000, thief: 70 });
@@ -224,19 +224,19 @@ describe.skipIf(why !== undefined)('a reservation pod and the pods that use its 
     pids.set('thief', process.pid);
     symlinkSync(`/proc/${process.pid}`, join(machine.root, 'proc', String(process.pid)));
     run({ [shared]: { 'frac-a': 1_000, thief: 70 }, [own]: { job: 500 } });
-    await agent.until('a stranger outside of pods', (text) => conditionsOf(text, shared).includes('HeldByStranger'), 60_000);
-    await agent.until('a job alone', (text) => !conditionsOf(text, own).includes('HeldByStranger'), 60_000);
-  }, 200_000);
+    await agent.until('a stranger outside of pods', (text) => conditionsOf(text, shared).includes('HeldByStranger'));
+    await agent.until('a job alone', (text) => !conditionsOf(text, own).includes('HeldByStranger'));
+  });
 
   it('tells the UIDs where the Pods API is not asked', async () => {
     const shared = gpuOf.get(HOLDER.pod) ?? '';
     run({ [shared]: { 'frac-a': 1_000, 'frac-b': 2_000 } });
     const other = await serve([...machine.flags(), ...flags(), '--state.file=']);
     try {
-      const page = await other.until('the users', (text) => Object.keys(amounts(text, shared)).length === 2, 60_000);
+      const page = await other.until('the users', (text) => Object.keys(amounts(text, shared)).length === 2);
       expect(amounts(page, shared)).toEqual({ [uids.get('frac-a') as string]: 1_000, [uids.get('frac-b') as string]: 2_000 });
     } finally {
       await other.stop();
     }
-  }, 120_000);
+  });
 });

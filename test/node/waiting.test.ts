@@ -17,9 +17,7 @@ import { Cluster, whyNoControlPlane } from './support/cluster.ts';
 const why = whyNoControlPlane() ?? (isInstalled('prometheus') ? undefined : 'there is no prometheus');
 if (why !== undefined) process.stderr.write(`skipped: a container that waits on a cluster, ${why}\n`);
 
-const WAIT = { timeout: 120_000, interval: 200 };
-/** Four steps, and forty reads, must have been seen. */
-const LONG_MS = 240_000;
+const WAIT = { interval: 200 };
 /** The simulated load has a step of 126 s. */
 const TIMES_FASTER = 10;
 const STEP_SECONDS = (2 * Math.PI * 20) / TIMES_FASTER;
@@ -149,7 +147,7 @@ describe.skipIf(why !== undefined)('a pod with two GPUs and a network adapter on
     ).scrape_configs;
     const labelled = { ...scrape, static_configs: targets.map((target) => ({ ...target, labels: { node: 'node-1' } })) };
     prometheus = await startPrometheus({ rule_files: ['rules.yaml'], scrape_configs: [labelled] }, { 'rules.yaml': rules });
-  }, 240_000);
+  });
 
   afterAll(async () => {
     await prometheus?.stop();
@@ -158,7 +156,7 @@ describe.skipIf(why !== undefined)('a pod with two GPUs and a network adapter on
     clearInterval(moving);
     machine?.remove();
     rmSync(directory, { recursive: true, force: true });
-  }, 60_000);
+  });
 
   it('gets them from the plugin of the agent, and works', async () => {
     await expect.poll(allocatable, WAIT).toEqual(['3', '2']);
@@ -177,12 +175,8 @@ describe.skipIf(why !== undefined)('a pod with two GPUs and a network adapter on
 
     const held = [...gpus.map((id) => ({ resource: GPU, id })), { resource: NIC, id: nic.id }];
     pods = [{ ...HOLDER, name: HOLDER.pod, uid: (await podNow()).metadata.uid, containers: [{ name: HOLDER.container, devices: held }] }];
-    await agent.until('a container that works', (page) => waiting(page) === 0, 60_000);
-    const page = await agent.until(
-      'its steps',
-      (text) => seriesValue(text, 'container_device_step_seconds', OF_HOLDER) !== undefined,
-      LONG_MS,
-    );
+    await agent.until('a container that works', (page) => waiting(page) === 0);
+    const page = await agent.until('its steps', (text) => seriesValue(text, 'container_device_step_seconds', OF_HOLDER) !== undefined);
     expect(Math.abs((seriesValue(page, 'container_device_step_seconds', OF_HOLDER) ?? 0) - STEP_SECONDS)).toBeLessThan(2);
 
     const [one, other] = gpus as [string, string];
@@ -198,12 +192,12 @@ describe.skipIf(why !== undefined)('a pod with two GPUs and a network adapter on
     const farthest = gpus.map(toNic).includes('SYS') ? 'SYS' : 'NODE';
     expect(Object.fromEntries(localities)).toEqual({ gpus: 'NV18', 'gpu-nic': farthest });
     expect(await alerts()).toEqual([]);
-  }, 400_000);
+  });
 
   it('stalls: metric, page, explanation, incident and alert tell it, and nothing is withheld', async () => {
     for (const gpu of gpus) begin('spin', gpu);
     begin('silent', nic.name);
-    const page = await agent.until('a container that waits', (text) => waiting(text) === 1, 120_000);
+    const page = await agent.until('a container that waits', (text) => waiting(text) === 1);
     expect(seriesOfHolder(page, 'container_device_waiting')).toEqual([HOLDER]);
     expect(seriesOf(page, 'container_device_waiting')).toHaveLength(1);
     expect(seriesValue(page, 'container_device_last_progress_timestamp_seconds', OF_HOLDER)).toBeLessThan(Date.now() / 1_000 - 25);
@@ -240,7 +234,7 @@ describe.skipIf(why !== undefined)('a pod with two GPUs and a network adapter on
 
     // The alert waits for a minute.
     const firing = async () => (await alerts()).filter(({ state }) => state === 'firing');
-    await expect.poll(firing, { timeout: 120_000, interval: 500 }).toHaveLength(1);
+    await expect.poll(firing, { interval: 500 }).toHaveLength(1);
     const rule = stallGroup.rules.find((one) => 'alert' in one);
     const [alert] = await firing();
     expect(alert?.labels).toEqual({
@@ -254,11 +248,11 @@ describe.skipIf(why !== undefined)('a pod with two GPUs and a network adapter on
     expect(alert?.annotations.summary).toMatch(/^ml\/rank-0 on node node-1 has made no step for \d+m \d+s\.$/);
     expect(alert?.annotations.description).toMatch(/^The GPUs of the container worker are busy, but their engines do no work/);
     expect(alert?.annotations.remedy).toBe(rule && 'alert' in rule ? rule.annotations.remedy : '');
-  }, 400_000);
+  });
 
   it('goes on', async () => {
     endAll();
-    await agent.until('a container that works', (text) => waiting(text) === 0, 60_000);
+    await agent.until('a container that works', (text) => waiting(text) === 0);
     await expect.poll(alerts, WAIT).toEqual([]);
-  }, 150_000);
+  });
 });

@@ -90,9 +90,7 @@ async function play(seed: number): Promise<FaultHistory> {
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, one) => sum + one, 0);
 
 describe('faults of programs', () => {
-  it(`are counted once each, for the device and for the pod whose process it was, in ${HISTORIES} histories`, {
-    timeout: 600_000,
-  }, async () => {
+  it(`are counted once each, for the device and for the pod whose process it was, in ${HISTORIES} histories`, async () => {
     let lost = 0;
     for (let seed = SEED; seed < SEED + HISTORIES; seed += 1) {
       const history = await play(seed);

@@ -1,5 +1,5 @@
 import { Accounts } from '../../src/accounting/accounts.ts';
-import type { AccountsState } from '../../src/accounting/usage-file.ts';
+import type { AccountsState } from '../../src/accounting/saved-accounts.ts';
 import { Assembler } from '../../src/agent/assemble.ts';
 import { createHost } from '../../src/host/host.ts';
 import { FaultLedger } from '../../src/incidents/fault-ledger.ts';
@@ -107,7 +107,7 @@ export class FaultHistory {
         activity: new Map(),
         isCounter: () => false,
       },
-      saved === undefined ? undefined : { state: saved, gapMs: 0, monotonicMs: clock.monotonic(), isSameBoot: true },
+      saved === undefined ? undefined : { state: saved, savedAtMs: clock.now(), atMs: clock.monotonic() },
     );
     const assembler = new Assembler(
       { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: 600_000, missingRetentionMs: 600_000 },

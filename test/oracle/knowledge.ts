@@ -1,10 +1,8 @@
 import type { ConditionSpec } from '../../src/model/health.ts';
 import type { Fault, OracleFamily } from './family.ts';
 import type { OracleNode } from './node.ts';
-import { INTERVAL_MS, STALE_MS } from './node.ts';
+import { INTERVAL_MS, SLACK_MS, STALE_MS } from './node.ts';
 
-/** Tolerance for "at once": a refresh, and the time until a hang is detected. */
-const SLACK_MS = 2_000;
 /** A device whose hanging read returned is read again within a minute. */
 const RELEASE_MS = 60_000;
 /** Two deadlines: other devices may be unread for this time after a read starts to hang. */
@@ -156,6 +154,8 @@ class DeviceKnowledge {
   /** Since then every collection read it completely and without faults. */
   soundFromMs: number | undefined;
   isGone = false;
+  /** It appeared beside hardware of its identity, so that a read of that one may be one of its own. */
+  joinedMs = Number.NEGATIVE_INFINITY;
   /** Other hardware took its place, and no collection surely read it since. */
   isReplaced = false;
   /** A collection since its first one may have read its state. */
@@ -337,6 +337,7 @@ export class Knowledge {
   /** Devices of a duplicate that were absent appear. A fatal error of the other one that does not end is remembered of their identity. */
   joined(ids: readonly string[]): void {
     for (const device of ids.map((id) => this.device(id))) {
+      if (this.#sameAs(device.id).length > 0) device.joinedMs = this.#nowMs;
       for (const known of device.faults) {
         const own = this.devices.find(({ id }) => id === known.of)?.faults.find((one) => one.of === undefined && isSame(one, known));
         const isNew = device.maybeReadMs === Number.NEGATIVE_INFINITY && known.fault.recovery === 'never';
@@ -485,8 +486,9 @@ export class Knowledge {
   }
 
   /** At its start an agent treats a device as just read, unless it knows that the device hung. */
-  #isUnreadForLong({ maybeReadMs, isWithoutGrace }: DeviceKnowledge): boolean {
-    const fromMs = isWithoutGrace ? maybeReadMs : Math.max(maybeReadMs, this.#startedMs);
+  #isUnreadForLong({ maybeReadMs, joinedMs, isWithoutGrace }: DeviceKnowledge): boolean {
+    const readMs = Math.max(maybeReadMs, joinedMs);
+    const fromMs = isWithoutGrace ? readMs : Math.max(readMs, this.#startedMs);
     return this.#nowMs - fromMs >= STALE_MS + INTERVAL_MS + SLACK_MS;
   }
 

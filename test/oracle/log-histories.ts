@@ -1,12 +1,12 @@
 import type { Device } from '../../src/model/device.ts';
 import { escaped } from '../support/forged-records.ts';
-import { type Choose, seeded } from '../support/seeded.ts';
+import type { Choose } from '../support/seeded.ts';
 import { FIRST_RECORD, LOG } from './kernel-log.ts';
+import type { Life } from './lives.ts';
 import { type LoggedRecord, LogKnowledge } from './log-knowledge.ts';
 import type { DriverLine, LogSubject, Printer } from './log-subjects.ts';
 import { INTERVAL_MS, OracleNode } from './node.ts';
 
-const LENGTH = 24;
 const FLOOD = 600;
 const WHAT = ['begins', 'ends', 'counts'] as const;
 
@@ -14,7 +14,7 @@ const WHAT = ['begins', 'ends', 'counts'] as const;
 const CLOSED = [{ kind: 'directory' }, { kind: 'absent' }] as const;
 
 /** A node with one family and a log in which drivers print and processes forge. */
-class LogLife {
+export class LogLife implements Life {
   readonly #node: OracleNode;
   readonly #subject: LogSubject;
   readonly #known: readonly LogKnowledge[];
@@ -211,18 +211,3 @@ class LogLife {
 
 const isAbout = (about: string, { id, pciAddress, physicalFunction }: Device): boolean =>
   [id, pciAddress, physicalFunction].includes(about);
-
-/** Runs a history and returns what it did, with the contradictions as the last lines; without one undefined. */
-export async function logHistory(subject: LogSubject, seed: number): Promise<string | undefined> {
-  const life = new LogLife(subject, seeded(seed));
-  await life.begin();
-  try {
-    for (let action = 0; action < LENGTH; action += 1) {
-      const found = await life.live();
-      if (found.length > 0) return [...life.story, ...found].join('\n');
-    }
-    return undefined;
-  } finally {
-    await life.end();
-  }
-}

@@ -1,5 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { usageOptions } from '../../src/accounting/options.ts';
@@ -24,6 +23,7 @@ import { type ListCall, ListStream, ResourceOffers } from '../../src/plugin/offe
 import { pluginOptions } from '../../src/plugin/options.ts';
 import { healthFeedOptions, webOptions } from '../../src/server/options.ts';
 import { stallOptions } from '../../src/waiting/options.ts';
+import { folderInMemory } from '../support/folder-in-memory.ts';
 import { TestKubelet } from '../support/kubelet/kubelet.ts';
 import { probeOptions } from '../support/probe-options.ts';
 import type { OracleFamily } from './family.ts';
@@ -36,6 +36,8 @@ const NEVER = hours(24_000);
 /** Default interval of refreshes, and default age at which a device is unknown. */
 export const INTERVAL_MS = 10_000;
 export const STALE_MS = 60_000;
+/** Tolerance for "at once": a refresh, and the time until a hang is detected. */
+export const SLACK_MS = 2_000;
 
 export const RESOURCE = 'example.com/device';
 
@@ -47,9 +49,6 @@ const QUIET_ROUNDS = 3;
 /** Real-time interval of the checks for sleeping commands. A sleeping command counts as hanging. */
 const LOOK_MS = 2;
 
-/** Directory in memory, because syncing state files to a disk would take most of the time of a history. */
-const MEMORY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
-
 /** Machine of each family, built once, because creating hundreds of files takes longer than a history. */
 const machines = new Map<OracleFamily, OverlaidTree>();
 process.once('exit', () => {
@@ -59,13 +58,16 @@ process.once('exit', () => {
 function machineOf(family: OracleFamily): OverlaidTree {
   const known = machines.get(family);
   if (known !== undefined) return known;
-  const tree = new OverlaidTree(mkdtempSync(join(MEMORY, 'device-agent-oracle-')));
+  const tree = new OverlaidTree(folderInMemory('device-agent-oracle-'));
   const { files, links } = family.machine();
   tree.build({ ...files, 'proc/sys/kernel/random/boot_id': 'boot\n' }, links);
   for (const folder of ['sys', 'proc', 'dev']) mkdirSync(join(tree.root, folder), { recursive: true });
   machines.set(family, tree);
   return tree;
 }
+
+/** Settings of one node, made of those of all nodes. */
+type MoreSettings = (settings: AgentSettings, kubelet: TestKubelet) => Partial<AgentSettings>;
 
 /** A whole node with one clock: hardware as files, a kubelet and the agent. */
 export class OracleNode {
@@ -78,6 +80,7 @@ export class OracleNode {
   readonly #family: OracleFamily;
   readonly #isWithKubelet: boolean;
   readonly #policy: HealthConfig;
+  readonly #more: MoreSettings;
   readonly #pending = new Set<Promise<unknown>>();
   readonly #ended: Promise<unknown>[] = [];
   #agents = 0;
@@ -86,9 +89,10 @@ export class OracleNode {
   #offers: ResourceOffers | undefined;
   #sent: readonly KubeletDevice[] | undefined;
 
-  constructor(family: OracleFamily, isWithKubelet: boolean, policy: HealthConfig = {}) {
+  constructor(family: OracleFamily, isWithKubelet: boolean, policy: HealthConfig = {}, more: MoreSettings = () => ({})) {
     this.#family = family;
     this.#policy = policy;
+    this.#more = more;
     this.#isWithKubelet = isWithKubelet;
     this.tree = machineOf(family);
     this.threads = new InlineThreads(this.tree, this.clock, [family.family]);
@@ -185,6 +189,12 @@ export class OracleNode {
     await this.clock.advance(thenMs, () => this.settle());
   }
 
+  /** Refreshes once where nothing hangs, until all has answered. */
+  async read(): Promise<void> {
+    await this.#core?.refresh();
+    await this.settle();
+  }
+
   /** Queries only the kubelet, outside of a refresh. */
   async ask(): Promise<void> {
     void this.#core?.holders.poller.refresh();
@@ -271,7 +281,7 @@ export class OracleNode {
   #settings(): AgentSettings {
     const { family, options } = this.#family;
     const texts = Object.fromEntries(Object.entries(options).map(([name, text]) => [name, text.replaceAll('{root}', this.root)]));
-    return {
+    const settings: AgentSettings = {
       roots: { sysfs: join(this.root, 'sys'), procfs: join(this.root, 'proc'), dev: join(this.root, 'dev') },
       refresh: { ...defaultValues(refreshOptions), interval: millis(INTERVAL_MS), 'stale-after': millis(STALE_MS) },
       device: defaultValues(deviceOptions),
@@ -302,5 +312,6 @@ export class OracleNode {
       healthFeed: defaultValues(healthFeedOptions),
       node: 'oracle',
     };
+    return { ...settings, ...this.#more(settings, this.kubelet) };
   }
 }

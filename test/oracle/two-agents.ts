@@ -8,6 +8,7 @@ import { ServedNode } from '../e2e/served-node.ts';
 import { PROGRAM } from '../support/program.ts';
 import { type Choose, seeded } from '../support/seeded.ts';
 import { seriesValue } from '../support/serve.ts';
+import { DEADLINE_MS } from '../support/until.ts';
 
 /** Only one family: a start takes half the time. */
 const others = Object.keys(familyLoaders).filter((name) => name !== 'infiniband');
@@ -20,8 +21,6 @@ const SHORT = CARDS[1];
 /** Its cable is pulled. */
 const PULLED = CARDS[2];
 const EVENT = { device: CARDS[0], event: 'mlx5-command-timeout' };
-/** What a busy machine needs for a start, for a wait on a hung agent, or for an end. */
-const DEADLINE_MS = 180_000;
 /** Each look makes a page. */
 const LOOK_MS = 150;
 /** A refresh, and what the write of its accounts waits. */
@@ -372,7 +371,7 @@ class TwoAgents {
   async #answering(): Promise<number | undefined> {
     return await new Promise((resolve) => {
       const sent = get(
-        { socketPath: join(this.node.root, 'state/control.sock'), path: '/api/v1/status', agent: false, timeout: 5_000 },
+        { socketPath: join(this.node.root, 'state/control.sock'), path: '/api/v1/status', agent: false, timeout: DEADLINE_MS },
         (response) => {
           response.resume().once('end', () => resolve(Number(/pid=(\d+)/.exec(String(response.headers['device-agent']))?.[1])));
           response.once('error', () => resolve(undefined));

@@ -95,7 +95,7 @@ const SELECTORS: { readonly [K in keyof Required<DeviceSelector>]: (device: Devi
 
 beforeAll(async () => {
   for (const name of Object.keys(familyLoaders)) await readMachines(name);
-}, 120_000);
+});
 
 describe.skipIf(noCompiler !== undefined)(`facts of devices${unless(noCompiler === undefined, noCompiler ?? '')}`, () => {
   it.each(Object.keys(FACTS) as (keyof Device)[])('%s is told on some machine', (fact) => {

@@ -227,7 +227,7 @@ describe('5,000 places', () => {
 });
 
 describe('10,000 random requests', () => {
-  it('are answered with a subset of the right size that has the fixed ones, and always alike', { timeout: 60_000 }, () => {
+  it('are answered with a subset of the right size that has the fixed ones, and always alike', () => {
     const random = seededRandom(20_260_131);
     const below = (limit: number): number => Math.floor(random() * limit);
     const preferences: readonly Preference[] = ['aligned', 'spread', 'packed', 'none'];

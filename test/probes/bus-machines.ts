@@ -1,5 +1,7 @@
+import { familyLoaders } from '../../src/probes/families.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
 import { hardwareOf } from '../support/hardware.ts';
+import { declaredFamily } from './declared/support.ts';
 
 /** Files and links of a machine, and two functions of one model in it, each with its driver. */
 export interface BusMachine {
@@ -44,6 +46,17 @@ function simulated(family: DeviceFamily, driver: string): BusMachine {
   return { files, links, options, driver, addresses: [first, second] };
 }
 
+/** A family that does not say which drivers its hardware has. */
+const DRIVERLESS = `
+family: driverless
+summary: Acme boards
+devices: [{ kind: board, find: { pci: { vendor: "0x1acd", devices: ["0x0001"] } }, id: "{pci}" }]
+pcie: true
+`;
+
+export const loaded = async (name: string): Promise<DeviceFamily> =>
+  name === 'driverless' ? declaredFamily(DRIVERLESS) : ((await familyLoaders[name]?.()) as DeviceFamily);
+
 /** The machine of each family that has hardware on the PCI bus. */
 export const MACHINES: Readonly<Record<string, (family: DeviceFamily) => BusMachine>> = {
   amdgpu: (family) => simulated(family, 'amdgpu'),
@@ -81,8 +94,18 @@ export const MACHINES: Readonly<Record<string, (family: DeviceFamily) => BusMach
     machineOf({ vendor: '0x1bcf', device: '0x001c', class: '0x120000', driver: 've_drv' }, (index) => ({
       files: { [`ve/ve${index}/ve_state`]: '1\n', [`ve/ve${index}/num_of_core`]: '8\n', [`dev/ve${index}`]: '' },
     })),
+  tenstorrent: () =>
+    machineOf({ vendor: '0x1e52', device: '0xb140', class: '0x120000', driver: 'tenstorrent' }, (index) => ({
+      files: { [`tenstorrent/tenstorrent!${index}/tt_card_type`]: 'p150a\n', [`dev/tenstorrent/${index}`]: '' },
+    })),
+  intelnpu: () =>
+    machineOf({ vendor: '0x8086', device: '0x643e', class: '0x120000', driver: 'intel_vpu' }, (index) => ({
+      files: { [`accel/accel${index}/dev`]: `261:${index}\n`, [`dev/accel/accel${index}`]: '' },
+    })),
+  intelfec: () => machineOf({ vendor: '0x8086', device: '0x57c0', class: '0x120001', driver: 'vfio-pci' }, () => ({})),
+  driverless: () => machineOf({ vendor: '0x1acd', device: '0x0001', class: '0x120000', driver: 'acme' }, () => ({})),
   neuron: () => {
-    const machine = machineOf({ vendor: '0x1d0f', device: '0x7364', class: '0x088000', driver: 'neuron' }, () => ({}));
+    const machine = machineOf({ vendor: '0x1d0f', device: '0x7364', class: '0x088000', driver: 'neuron-driver' }, () => ({}));
     const devices = Object.fromEntries(
       [0, 1].map((index) => [`sys/devices/virtual/neuron_device/neuron${index}/stats/hardware/mem_ecc_uncorrected`, '0\n']),
     );

@@ -249,6 +249,8 @@ const ON_REQUEST: Readonly<Record<string, string>> = {
   device_nvidia_driver_release_end_timestamp_seconds: 'nvidia/nvml-release.test.ts',
   // Of NVLinks, which only the library tells; pages of other families have it.
   device_link_speed_bytes_per_second: 'nvidia/nvlink-health.test.ts',
+  device_fec_blocks_total: 'kit/ethernet-errors.test.ts',
+  device_symbol_errors_total: 'kit/ethernet-errors.test.ts',
 };
 
 describe('every declared metric', () => {

@@ -18,13 +18,13 @@ afterEach(async () => {
 describe.each(PROMETHEUSES)('a real Prometheus, $program$skipped', ({ program, isThere }) => {
   const isNewer = program === PROMETHEUSES[1].program;
 
-  it.skipIf(!isThere)('takes the OpenMetrics page in as it is meant', { timeout: 300_000 }, async () => {
+  it.skipIf(!isThere)('takes the OpenMetrics page in as it is meant', async () => {
     const { url, server } = await start();
     undo.push(() => server.close());
     const flags = isNewer ? ['--enable-feature=type-and-unit-labels'] : [];
     const prometheus = await startPrometheus(plainScrape(new URL(url).host), {}, program, ...flags);
     undo.push(() => prometheus.stop());
-    await expect.poll(() => prometheus.targets(), { timeout: 240_000, interval: 250 }).toEqual(['up']);
+    await expect.poll(() => prometheus.targets(), { interval: 250 }).toEqual(['up']);
     const value = async (query: string) => (await prometheus.query(query))[0]?.value[1];
     expect(await value('device_temperature_celsius{device="toy-0"}')).toBe('41.5');
     expect(await value('device_errors_total{device="toy-0",kind="parity"}')).toBe('18446744073709552000');
@@ -66,7 +66,7 @@ it.skipIf(!hasNewest).each([
   ['interval: 1h, burst: -1', 0],
   ['burst: 1', 6],
   ['interval: -1s, burst: 1', 6],
-])(`rate_limit: {%s} admits %i of six requests, as in Prometheus 3${skipped}`, { timeout: 300_000 }, async (limit, expected) => {
+])(`rate_limit: {%s} admits %i of six requests, as in Prometheus 3${skipped}`, async (limit, expected) => {
   const directory = mkdtempSync(join(tmpdir(), 'device-agent-limit-'));
   undo.push(() => rmSync(directory, { recursive: true }));
   const file = join(directory, 'web.yml');

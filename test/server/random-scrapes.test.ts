@@ -1,3 +1,4 @@
+// Project: programs. Histories in number.
 import { get, type IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, expect, it } from 'vitest';

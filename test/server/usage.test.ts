@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Prices, UsageQuery } from '../../src/accounting/ledger/report.ts';
+import type { UsageQuery } from '../../src/accounting/query.ts';
+import type { Prices } from '../../src/accounting/report.ts';
 import type { ServerDependencies } from '../../src/server/parts.ts';
-import { containerEntry, HOUR_MS, START_MS, usageReport } from '../accounting/ledger/sample.ts';
+import { containerEntry, HOUR_MS, START_MS, usageReport } from '../accounting/sample.ts';
 import { families } from '../metrics/sample.ts';
 import { type Started, start } from './start.ts';
 

@@ -34,7 +34,7 @@ describe('what the agent says of the story', () => {
     await pass(minutes(repetitions(7, 18)));
     expect(lines).toEqual(scenes.flat());
     expect(node.kubelet.pods().length).toBeGreaterThan(8);
-  }, 120_000);
+  });
 
   it('is the same with a device of each family that has a part in it', async () => {
     const parts = simulatedFamilies.filter(({ simulation }) => simulation.faults.some(({ story }) => story !== undefined));
@@ -51,7 +51,7 @@ describe('what the agent says of the story', () => {
       ...hot(1),
       ...scene('hot', '0050:10:00.0', 'degraded: OverTemperature'),
     ]);
-  }, 120_000);
+  });
 
   it('would end in Flapping if a device had its fault three times in short order', async () => {
     const { told: lines, node, pass } = await startedNode({ story: 'off', devices: ['all=0', 'fpga=1'] });
@@ -68,5 +68,5 @@ describe('what the agent says of the story', () => {
       `${board} is degraded: Flapping`,
     ];
     expect(lines).toEqual([...nonfatalError, ...nonfatalError, ...third]);
-  }, 120_000);
+  });
 });

@@ -1,7 +1,8 @@
 // Project: programs. It goes through hours of many jobs.
-import { readdirSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { HistorySource, StallHistory } from './history.ts';
+import { histories as independent } from './corpus/independent.ts';
+import { histories as own } from './corpus/own.ts';
+import type { StallHistory } from './history.ts';
 import { type Replayed, replay } from './replay.ts';
 import { lineOf, precisionOf, recallOf, scoreOf, WORDS } from './score.ts';
 
@@ -11,22 +12,11 @@ interface Result {
 }
 
 /** Written beside the detector. Those of other files were written from the README alone, so their figures say more; they are printed apart. */
-const OWN = ['training.ts', 'others.ts'];
-
-/** Histories of the files of the corpus, those of the own files or those of all others. */
-async function sources(isOwn: boolean): Promise<readonly HistorySource[]> {
-  const files = readdirSync(new URL('corpus/', import.meta.url)).filter((name) => name.endsWith('.ts') && OWN.includes(name) === isOwn);
-  const modules = await Promise.all(
-    files.map(
-      (name): Promise<{ readonly histories?: readonly HistorySource[] }> => import(new URL(`corpus/${name}`, import.meta.url).href),
-    ),
-  );
-  return modules.flatMap(({ histories = [] }) => histories);
-}
+const SETS = { 'beside the detector': own, 'by others': independent };
 
 /** The detector's answers to each history, without its reads, and the table of them. */
-async function replayAll(isOwn: boolean): Promise<{ readonly results: readonly Result[]; readonly table: string }> {
-  const results = (await sources(isOwn)).map((one): Result => {
+function replayAll(whose: keyof typeof SETS): { readonly results: readonly Result[]; readonly table: string } {
+  const results = SETS[whose].map((one): Result => {
     const { reads, ...history } = one.make();
     return { history: { ...history, reads: [] }, result: replay({ ...history, reads }) };
   });
@@ -34,7 +24,7 @@ async function replayAll(isOwn: boolean): Promise<{ readonly results: readonly R
     const score = scoreOf(word, results);
     return [lineOf(word, score), ...score.wrong.map((name) => `  wrong:  ${name}`), ...score.missed.map((name) => `  missed: ${name}`)];
   });
-  return { results, table: `${results.length} histories ${isOwn ? 'beside the detector' : 'by others'}\n${lines.join('\n')}\n` };
+  return { results, table: `${results.length} histories ${whose}\n${lines.join('\n')}\n` };
 }
 
 /** Nothing of these kinds may give an alarm. */
@@ -43,12 +33,12 @@ const SOUND = ['training', 'evaluation', 'compile', 'starvation', 'idle-inferenc
 describe('the detector of waiting containers', () => {
   let results: readonly Result[] = [];
 
-  beforeAll(async () => {
-    const own = await replayAll(true);
-    results = own.results;
+  beforeAll(() => {
+    const { results: ofOwn, table } = replayAll('beside the detector');
+    results = ofOwn;
     // Nothing is demanded of the figures of others: they are printed where nobody waits.
-    process.stdout.write(process.env.CI === undefined ? '' : own.table + (await replayAll(false)).table);
-  }, 600_000);
+    process.stdout.write(process.env.CI === undefined ? '' : table + replayAll('by others').table);
+  });
 
   it('has histories of each kind, and each has a name of its own', () => {
     const kinds = new Set(results.map(({ history }) => history.kind));

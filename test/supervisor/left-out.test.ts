@@ -9,7 +9,7 @@ import { device, listed, outOfBand, report } from '../support/snapshots.ts';
 let root: string;
 let sys: Tree;
 beforeAll(() => {
-  root = mkdtempSync(join(tmpdir(), 'device-agent-quarantine-'));
+  root = mkdtempSync(join(tmpdir(), 'device-agent-left-out-'));
   sys = new Tree(root);
   const place = 'devices/pci0000:17/0000:18:00.0';
   mkdirSync(join(root, place, 'hwmon/hwmon4'), { recursive: true });

@@ -1,5 +1,5 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { createHash, randomUUID } from 'node:crypto';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import {
   cpSync,
   existsSync,
@@ -12,7 +12,6 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import type { Socket } from 'node:net';
 import { join, resolve } from 'node:path';
 import type { Mutant } from '../oracle/mutation.ts';
 
@@ -78,16 +77,7 @@ function bundled(): string {
   return join(target, 'main.js');
 }
 
-/** Prepares a run of tests: the program, and a process that ends what tests started when the run ends in any way. */
+/** Prepares a run of tests: the program. */
 export function setup(): void {
   process.env.TEST_PROGRAM ??= bundled();
-  if (process.env.TEST_RUN !== undefined) return;
-  process.env.TEST_RUN = randomUUID();
-  const guard = spawn(process.execPath, ['test/support/guard.mjs', `TEST_RUN=${process.env.TEST_RUN}`], {
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-  });
-  guard.unref();
-  // The pipe stays open until this process ends, and does not keep it.
-  (guard.stdin as Socket).unref();
 }

@@ -29,12 +29,13 @@ describe('the project of a file', () => {
     ["const isCi = process.env.CI === '1';", 'pure'],
     ["process.chdir('/');", 'tests'],
     ["expect(page).toContain('process_open_fds 3');", 'tests'],
-    ['// Project: programs. It waits minutes.', 'pure'],
+    ["import { PROGRAM } from './program.ts';", 'programs'],
+    ["import { repetitions } from './repetitions.ts';", 'programs'],
     ['const prometheus = await startPrometheus({});', 'programs'],
     ["describe.skipIf(!isInstalled('promtool'))('rules', () => {});", 'programs'],
   ])('%s: %s', (text, project) => {
     expect(sorted(text)).toBe(project);
-    if (project !== 'programs') expect(sorted('', text), 'said by a helper').toBe(project);
+    expect(sorted('', text), 'said by a helper').toBe(project);
   });
 
   it('is one of its folder where the folder has one', () => {
@@ -44,6 +45,7 @@ describe('the project of a file', () => {
 
   it('is one in which most files need no process of their own', () => {
     expect(filesOf('pure').length).toBeGreaterThan(filesOf('tests').length);
-    expect(filesOf('programs')).toContain('test/deploy/chart.test.ts');
+    expect(filesOf('programs')).toEqual(expect.arrayContaining(['test/deploy/chart.test.ts', 'test/probes/nvme/oracle.test.ts']));
+    expect(filesOf('tests')).toContain('test/e2e/journey.test.ts');
   });
 });

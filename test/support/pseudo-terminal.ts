@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import headless, { type Terminal } from '@xterm/headless';
 import { compiledProgram } from './compiled-library.ts';
+import { DEADLINE_MS } from './until.ts';
 
 export interface TerminalEnd {
   readonly how: 'exit' | 'signal';
@@ -9,8 +10,6 @@ export interface TerminalEnd {
   /** The modes of the terminal are those from before the command. */
   readonly areModesRestored: boolean;
 }
-
-const LIMIT_MS = 40_000;
 
 /** A command on a real pseudo-terminal, with what its user sees: the bytes rendered by xterm.js. */
 export class PseudoTerminal {
@@ -71,7 +70,7 @@ export class PseudoTerminal {
   until(pattern: RegExp): Promise<string> {
     return new Promise((resolve, reject) => {
       // Ends a test that would fail anyway, so that it shows the screen.
-      const limit = setTimeout(() => reject(new Error(`no ${pattern} within ${LIMIT_MS} ms:\n${this.screen()}`)), LIMIT_MS);
+      const limit = setTimeout(() => reject(new Error(`no ${pattern} in time:\n${this.screen()}`)), DEADLINE_MS);
       this.#look = () => {
         const screen = this.screen();
         if (!pattern.test(screen)) return;

@@ -1,9 +1,9 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { PROGRAM } from './program.ts';
+import { DEADLINE_MS, until } from './until.ts';
 
 const OUTPUT: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe'];
-const START_MS = 40_000;
 
 /** An agent in a process of its own. */
 export interface ServedAgent {
@@ -13,7 +13,7 @@ export interface ServedAgent {
   log(): string;
   metrics(): Promise<string>;
   /** Waits until the metrics page satisfies a condition; fails with the page's end when it never does. */
-  until(what: string, condition: (page: string) => boolean, timeoutMs?: number): Promise<string>;
+  until(what: string, condition: (page: string) => boolean): Promise<string>;
   /** Sends a signal and gives the exit status. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
@@ -47,9 +47,7 @@ export async function startAgent(commandLine: readonly string[], settings: Pick<
     child.stderr.on('data', look);
     child.once('error', reject);
     child.once('exit', (status) => fail(`ended with ${status}`));
-    setTimeout(() => {
-      fail(`was not there after ${START_MS} ms`);
-    }, START_MS).unref();
+    setTimeout(() => fail('was not there in time'), DEADLINE_MS).unref();
   }).catch((error: unknown) => {
     child.kill('SIGKILL');
     throw error;
@@ -65,21 +63,21 @@ function served(child: ChildProcess, url: string, log: () => string): ServedAgen
     child,
     log,
     metrics,
-    async until(what, condition, timeoutMs = 40_000) {
-      const endMs = Date.now() + timeoutMs;
-      for (;;) {
-        const page = await metrics();
-        if (condition(page)) return page;
-        if (Date.now() > endMs) throw new Error(`never seen: ${what}\n${page.slice(-3_000)}\n${log().slice(-2_000)}`);
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
+    async until(what, condition) {
+      let page = '';
+      const look = async (): Promise<boolean> => {
+        page = await metrics();
+        return condition(page);
+      };
+      await until(look, what, () => `${page.slice(-3_000)}\n${log().slice(-2_000)}`);
+      return page;
     },
     async stop(signal = 'SIGTERM') {
       // A process that a signal ended has no exit status.
       if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
       const exited = once(child, 'exit');
       child.kill(signal);
-      const late = setTimeout(() => child.kill('SIGKILL'), 10_000);
+      const late = setTimeout(() => child.kill('SIGKILL'), DEADLINE_MS);
       const [status] = (await exited) as [number | null];
       clearTimeout(late);
       return status;

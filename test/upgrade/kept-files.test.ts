@@ -1,7 +1,6 @@
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type ServedAgent, serve } from '../support/serve.ts';
 
@@ -97,50 +96,5 @@ describe('the files of a newer agent', () => {
     expect(await run()).toEqual([expect.objectContaining({ kept: place('usage.json.unused-9') })]);
     expect(kept()).toHaveLength(9);
     expect([text('usage.json.unused'), text('usage.json.unused-8'), text('usage.json.unused-9')]).toEqual(['kept ', 'kept -8', usage]);
-  });
-});
-
-describe('the files that an older agent kept', () => {
-  it('are told at each start with the devices that were unhealthy, and are used once they are put back', async () => {
-    const ofNode = new Map(['health', 'usage'].map((name) => [name, text(`${name}.json`)]));
-    for (const name of ofNode.keys()) renameSync(place(`${name}.json`), place(`${name}.json.unused`));
-    const shows = (page: string): boolean => /^device_health_condition\{.*condition="PortDown".*\} 1$/m.test(page);
-    for (const start of [1, 2]) {
-      const told = await run(async ({ metrics }) => expect(shows(await metrics()), `start ${start}`).toBe(false));
-      expect(told.map(({ level, path, unhealthy, message }) => ({ level, path, unhealthy, message }))).toEqual([
-        {
-          level: 'warn',
-          path: place('health.json.unused'),
-          unhealthy: [expect.stringMatching(/^infiniband\//)],
-          message: 'an older agent kept the health state of before, and it is not used',
-        },
-        {
-          level: 'warn',
-          path: place('usage.json.unused'),
-          unhealthy: undefined,
-          message: 'an older agent kept the usage state of before, and it is not used',
-        },
-      ]);
-      for (const { remedy, path } of told) expect(remedy).toContain(`move ${path} to ${String(path).replace('.unused', '')} `);
-      for (const [name, was] of ofNode) expect(text(`${name}.json.unused`)).toBe(was);
-    }
-    for (const name of ofNode.keys()) renameSync(place(`${name}.json.unused`), place(`${name}.json`));
-    expect(await run(async ({ metrics }) => expect(shows(await metrics())).toBe(true))).toEqual([]);
-  });
-
-  it('are not told when they are of another boot only as to devices, and not at all when nothing can read them', async () => {
-    const [header = '', ...lines] = text('health.json').split('\n');
-    const another = header.replace('"bootId":"unknown"', '"bootId":"another"');
-    const summed = lines.map((line) =>
-      line === '' ? '' : `${crc32(line.slice(9), crc32(another)).toString(16).padStart(8, '0')}${line.slice(8)}`,
-    );
-    writeFileSync(place('health.json.unused'), [another, ...summed].join('\n'));
-    writeFileSync(place('usage.json.unused'), text('usage.json').slice(0, 90));
-    newer('health.json', 9);
-    renameSync(place('health.json'), place('health.json.unused-2'));
-    const told = await run();
-    expect(told).toHaveLength(1);
-    expect(told[0]).toMatchObject({ path: place('health.json.unused') });
-    expect(told[0]).not.toHaveProperty('unhealthy');
   });
 });

@@ -2,7 +2,8 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { createUsageFile } from '../../src/accounting/usage-file.ts';
+import { type SavedUsage, USAGE_FORMAT } from '../../src/accounting/saved-accounts.ts';
+import { SavedStateFile } from '../../src/host/fs/saved-state.ts';
 import { createStateFile } from '../../src/health/journal/state-file.ts';
 import { IncidentStore } from '../../src/incidents/store.ts';
 import { createChangeLog } from '../../src/log/changes.ts';
@@ -57,27 +58,24 @@ describe.each(VERSIONS)('the files beside a health state of version %i', (versio
 
 describe.each(VERSIONS)('a usage state of version %i', (version) => {
   it('loses no account', async () => {
-    const { saved } = await createUsageFile(join(copied(version), 'usage.json'), BOOT).read();
-    const devices = Object.values(saved?.accounts.devices ?? {});
-    expect(devices).toHaveLength(5);
-    expect(devices.find(({ usage }) => usage.device.endsWith('0001'))?.usage.allocatedSeconds).toBe(ALLOCATED[version] / 1_000);
-    const ofGpu = Object.values(saved?.accounts.active ?? {}).filter(({ usage }) => usage.device.endsWith('0001'));
+    const read = await new SavedStateFile(join(copied(version), 'usage.json'), USAGE_FORMAT, BOOT, 1e6).read();
+    const { containers } = read.body as unknown as SavedUsage;
+    const ofGpu = Object.values(containers).filter(({ usage }) => usage.device.endsWith('0001'));
     expect(ofGpu).toMatchObject([{ usage: { namespace: 'training', container: 'worker', resource: 'nvidia.com/gpu' } }]);
+    expect(ofGpu[0]?.usage.allocatedSeconds).toBe(ALLOCATED[version] / 1_000);
   });
 });
 
 describe('files of a newer agent', () => {
   it('stay as they were under another name, and are told', async () => {
     const directory = copied(5, 'newer');
-    for (const name of ['health.json', 'usage.json']) {
-      const path = join(directory, name);
-      const newer = readFileSync(path, 'utf8').replace('"version":5', '"version":99');
-      writeFileSync(path, newer);
-      const file = name === 'health.json' ? createStateFile({ path, bootId: BOOT }) : createUsageFile(path, BOOT);
-      expect(await file.read()).toMatchObject({ ignored: 'other-version', message: expect.stringContaining('has version 99') });
-      const kept = readdirSync(directory).filter((other) => other.startsWith(`${name}.`));
-      expect(kept).toHaveLength(1);
-      expect(readFileSync(join(directory, kept[0] as string), 'utf8')).toBe(newer);
-    }
+    const path = join(directory, 'health.json');
+    const newer = readFileSync(path, 'utf8').replace('"version":5', '"version":99');
+    writeFileSync(path, newer);
+    const read = await createStateFile({ path, bootId: BOOT }).read();
+    expect(read).toMatchObject({ ignored: 'other-version', message: expect.stringContaining('has version 99') });
+    const kept = readdirSync(directory).filter((other) => other.startsWith('health.json.'));
+    expect(kept).toHaveLength(1);
+    expect(readFileSync(join(directory, kept[0] as string), 'utf8')).toBe(newer);
   });
 });

@@ -3,7 +3,7 @@ import { AllocatableResourcesResponse, ListPodResourcesResponse } from '../../..
 import { systemClock } from '../../../dist/host/clock.js';
 import { allocatableFrom, attributionFrom } from '../../../dist/kubelet/allocations/allocations.js';
 import { parseCheckpoint } from '../../../dist/kubelet/checkpoint/checkpoint.js';
-import { ALLOCATABLE_SHAPE, LIST_SHAPE, limitEntries } from '../../../dist/kubelet/client/entry-limits.js';
+import { entriesIn } from '../../../dist/kubelet/client/entries.js';
 import { PluginService } from '../../../dist/plugin/service.js';
 import { mutate, mutateBytes, pick, randomText } from '../random.mjs';
 
@@ -73,8 +73,8 @@ export const list = () => ({
     const isList = input.startsWith('L');
     let message;
     try {
-      const kept = limitEntries(bytes, isList ? LIST_SHAPE : ALLOCATABLE_SHAPE).bytes;
-      message = isList ? ListPodResourcesResponse.decode(kept) : AllocatableResourcesResponse.decode(kept);
+      entriesIn(bytes);
+      message = isList ? ListPodResourcesResponse.decode(bytes) : AllocatableResourcesResponse.decode(bytes);
     } catch (error) {
       // The gRPC library turns what a decoder throws into a failed call.
       assert.ok(error instanceof Error);

@@ -28,10 +28,6 @@ export const SOCKET_ADVICE: Readonly<Record<PodResourcesReason, readonly [cause:
     'Another process than the kubelet listens there, or the connection was closed.',
     'Check that --podresources.socket is the path of the PodResources socket.',
   ],
-  'too-many-entries': [
-    'The kubelet lists more pods or devices than the agent reads. Some holders of devices are not shown.',
-    'Check that --podresources.socket belongs to a kubelet.',
-  ],
   'too-large': [
     'The answer of the kubelet is larger than the limit, because the node has many pods and devices.',
     'Move pods to other nodes, and report it with the number of pods and devices: the limit is constant.',

@@ -36,9 +36,8 @@ export async function checkWebConfig({ configuration }: CheckContext): Promise<C
   if (source === undefined) return [skipped(name, 'no --web.config.file: every client that reaches the port may read')];
   const { access, problem } = await source.read();
   if (problem !== undefined) return [finding(name, problem.message, 'The agent does not start with it.', problem.remedy)];
-  const { tls, users, namespaces } = access;
-  const bound = namespaces.size === 0 ? '' : `, ${namespaces.size} of them bound to namespaces`;
-  const passwords = users.size === 0 ? 'no password' : `passwords of ${users.size} users${bound}`;
+  const { tls, users } = access;
+  const passwords = users.size === 0 ? 'no password' : `passwords of ${users.size} users`;
   if (tls === undefined) return [ok(name, `${source.file}: plain HTTP, ${passwords}`)];
   const until = new X509Certificate(String(tls.context.cert)).validTo;
   if (Date.parse(until) < Date.now()) {

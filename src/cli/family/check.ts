@@ -157,7 +157,7 @@ function readingCells({ metric, labels = {}, value }: Reading): string[] {
   return [metric, pairs.join(' ') || '-', String(value)];
 }
 
-function findingCells({ type, instance = '-', status, count, level, message }: Finding): string[] {
+function findingCells({ type, instance = '-', status, count, level, message, ifHeld }: Finding): string[] {
   const state =
     status === undefined
       ? count === undefined
@@ -166,7 +166,9 @@ function findingCells({ type, instance = '-', status, count, level, message }: F
       : status === 'unknown'
         ? 'unknown'
         : status
-          ? 'holds'
+          ? ifHeld === true
+            ? 'holds while a container holds it'
+            : 'holds'
           : 'does not hold';
   return [type, instance, state, message];
 }

@@ -8,12 +8,11 @@ import { durationText } from '../../model/duration.ts';
 import type { FamilyReading } from '../../model/family-reading.ts';
 import { shortened, visible } from '../../model/one-line.ts';
 import { jsonText, type WholeBoard, type WholeDevice } from '../../server/api/views.ts';
-import { askFor, printAge, REFUSAL_TEXTS } from '../agent-api.ts';
+import { askFor, printAge } from '../agent-api.ts';
 import { BOARD_PATH, boardIn, ownBoard } from '../board-answer.ts';
 import type { CommandContext, Ending } from '../context.ts';
+import { readOnce } from '../one-reading.ts';
 import { withProgress } from '../progress.ts';
-import { agentSettings } from '../settings.ts';
-import { readVersion } from '../version.ts';
 
 interface Judged {
   /** Undefined when the running agent has not read anything yet. */
@@ -52,11 +51,8 @@ async function judge(context: CommandContext): Promise<Judged> {
   const { answer, refusal } = await askFor(context)(BOARD_PATH);
   const board = boardIn(answer?.body);
   if (board !== undefined || answer?.status === 503) return { board, source: 'agent', isStuck: false };
-  const { logger, configuration, families } = context;
-  if (refusal !== undefined) logger.warn('the running agent cannot be asked; this is one reading', REFUSAL_TEXTS[refusal]);
-  const { collectOnce } = await import('../../agent/agent.ts');
-  const { snapshot, ended } = await collectOnce(agentSettings(configuration, families), { logger, version: readVersion().version });
-  return { board: ownBoard(snapshot, families), source: 'one reading', isStuck: !ended };
+  const { snapshot, ended } = await readOnce(context, refusal);
+  return { board: ownBoard(snapshot, context.families), source: 'one reading', isStuck: !ended };
 }
 
 function answerFor({ board, source }: Judged, wanted: string | undefined): Answer {

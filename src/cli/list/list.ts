@@ -1,11 +1,11 @@
-import type { OwnReader } from '../../agent/agent.ts';
 import { refreshOptions } from '../../agent/options.ts';
 import { yamlText } from '../../config/yaml-text.ts';
 import { UserError } from '../../errors.ts';
-import { jsonText, type WholeBoard } from '../../server/api/views.ts';
+import { allocationsView, jsonText, type WholeBoard } from '../../server/api/views.ts';
 import { type Ask, askFor, printAge, REFUSAL_TEXTS, type Refusal } from '../agent-api.ts';
 import { BOARD_PATH, boardIn, ownBoard } from '../board-answer.ts';
 import type { CommandContext, Ending } from '../context.ts';
+import { readOnce, warnOfRefusal } from '../one-reading.ts';
 import type { Output } from '../output.ts';
 import { withProgress } from '../progress.ts';
 import { agentSettings } from '../settings.ts';
@@ -14,17 +14,17 @@ import { warnOfSysfs } from '../sysfs-warning.ts';
 import { widthOf } from '../terminal/frame.ts';
 import { boardText, type TextForm } from '../top/board-text.ts';
 import { GROUPS } from '../top/items.ts';
+import { readVersion } from '../version.ts';
 
 /** Prints what the running agent read, or reads everything without one; again and again with `-w`. */
 export async function runList(context: CommandContext): Promise<Ending> {
-  const { configuration, output, options, logger } = context;
+  const { configuration, output, options } = context;
   const form = formOf(options);
   const format = String(options.output);
   const ask = askFor(context);
   const { told, refusal } = await toldBy(ask, format);
   if (told === undefined) {
-    if (refusal !== undefined) logger.warn('the running agent cannot be asked; this is one reading', REFUSAL_TEXTS[refusal]);
-    return await readAndPrint(context, form);
+    return await readAndPrint(context, form, refusal);
   }
   if (options.watch === true) {
     const { interval } = configuration.section('refresh', refreshOptions);
@@ -80,18 +80,13 @@ async function pageOf(ask: Ask, path: string): Promise<string> {
   throw new UserError('agent-page', { path, problem });
 }
 
-async function readAndPrint(context: CommandContext, form: TextForm): Promise<Ending> {
+async function readAndPrint(context: CommandContext, form: TextForm, refusal: Refusal | undefined): Promise<Ending> {
   const { configuration, families, logger, output, options } = context;
-  const [{ collectOnce, openReader }, { readVersion }, { allocationsView }] = await Promise.all([
-    import('../../agent/agent.ts'),
-    import('../version.ts'),
-    import('../../server/api/views.ts'),
-  ]);
   warnOfSysfs(context);
-  const settings = agentSettings(configuration, families);
-  const parts = { logger, version: readVersion().version };
   if (options.watch === true) {
-    const reader: OwnReader = await openReader(settings, parts);
+    warnOfRefusal(context, refusal);
+    const { openReader } = await import('../../agent/agent.ts');
+    const reader = await openReader(agentSettings(configuration, families), { logger, version: readVersion().version });
     const { interval } = configuration.section('refresh', refreshOptions);
     const table = async (): Promise<string> =>
       boardText(ownBoard(await withProgress('reading the devices', reader.read()), families), fitted(form));
@@ -99,7 +94,7 @@ async function readAndPrint(context: CommandContext, form: TextForm): Promise<En
     return { status: 0, isStuck: !(await reader.close()) };
   }
   const format = String(options.output);
-  const { snapshot, page, ended } = await withProgress('reading the devices', collectOnce(settings, parts));
+  const { snapshot, page, ended } = await withProgress('reading the devices', readOnce(context, refusal));
   if (format === 'prom') await output.writePage(page);
   else
     await output.write(await written({ board: ownBoard(snapshot, families, true), allocations: allocationsView(snapshot) }, format, form));

@@ -1,9 +1,9 @@
 import type { Clock } from '../../host/clock.ts';
-import { isRecord, type ListedIncident } from '../../incidents/store.ts';
+import { isRecord, type ListedIncident } from '../../incidents/record.ts';
 import type { ChangeLog } from '../../log/changes.ts';
 import { hours } from '../../model/duration.ts';
 import type { Ask } from '../agent-api.ts';
-import { incidentsIn } from '../incidents.ts';
+import { incidentsIn } from '../incident-answer.ts';
 import { eventStateOf, eventsOf, type KubernetesEvent } from './events.ts';
 import type { Kubernetes } from './kubernetes.ts';
 import { callOrThrow, Pace, Refused } from './pace.ts';

@@ -145,7 +145,7 @@ export type BoardAnswer =
 
 /** Where the screen has its boards from. */
 export interface BoardSource {
-  /** `agent at :9400`, or that the command reads by itself. */
+  /** `agent at :9400`. */
   readonly name: string;
   /** Time between two boards. */
   readonly intervalMs: number;
@@ -153,6 +153,4 @@ export interface BoardSource {
   board(hasTrends: boolean): Promise<BoardAnswer>;
   /** What the board leaves out of one device; undefined when it is not known. */
   detail(family: string, id: string): Promise<DeviceDetail | undefined>;
-  /** Resolves to false when a thread is stuck in the kernel. */
-  close(): Promise<boolean>;
 }

@@ -1,4 +1,4 @@
-import { nameWithInstance, probationNote, shortMessage } from '../../board/condition-text.ts';
+import { nameWithInstance, shortMessage } from '../../board/condition-text.ts';
 import {
   type Appearance,
   appearanceOf,
@@ -190,7 +190,7 @@ function shortUseText(device: DeviceView, width: number): string {
   return texts.find((text) => widthOf(text) <= width) ?? (texts.at(-1) as string);
 }
 
-/** A note about a missing check or about probation needs no action, so it is not amber. */
+/** A note about a missing check needs no action, so it is not amber. */
 const conditionStyle = ({ row }: ViewRow): Style => (conditionsOf(row).length > 0 || row.stale ? 'mild' : 'faint');
 
 const moreText = ({ length }: readonly unknown[]): string => (length === 0 ? '' : ` +${length}`);
@@ -206,11 +206,9 @@ function conditionCell(device: DeviceView, form: Drawing['text']): string {
     const advice = REMEDY_TEXTS[remedyOf(device) ?? 'none'];
     return `${name}${moreText(others)}: ${shortMessage(first)}${advice === undefined ? '' : ` · ${advice}`}`;
   }
-  const { unchecked, probation } = device.health;
+  const { unchecked } = device.health;
   if (device.stale && stateOf(device) !== 'missing') return 'last read too old';
-  if (unchecked !== undefined) return `not checked: ${unchecked.join(' ')}`;
-  if (probation === undefined) return '';
-  return form === 'all' ? 'on probation' : probationNote(probation);
+  return unchecked === undefined ? '' : `not checked: ${unchecked.join(' ')}`;
 }
 
 function readingColumn(rows: readonly ViewRow[], slot: number, { isUtf8, text: form }: Drawing): Column[] {

@@ -12,14 +12,11 @@ import { detailOf, deviceTrendsIn } from './detail.ts';
 import { GROUPS } from './items.ts';
 import { FIRST_STATE, type TopState } from './state.ts';
 
-const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
-
 /** Shows the board in the terminal until the user ends it. */
 export async function runTop(context: CommandContext): Promise<Ending> {
   const { stdin, stdout } = process;
   if (!stdin.isTTY || !stdout.isTTY) throw new UserError('terminal-absent', {});
   const screen = openScreen(stdin, stdout);
-  let source: BoardSource | undefined;
   let told = '';
   try {
     const app = new TopApp(screen, abilitiesOf(context.environment, context.options.color !== false), firstState(context.options));
@@ -27,17 +24,14 @@ export async function runTop(context: CommandContext): Promise<Ending> {
     const opening = sourceOf(context, (text) => {
       told = text;
     });
-    void opening.then((opened) => {
-      source = opened;
-      app.follow(opened);
-    }, app.fail);
+    void opening.then((opened) => app.follow(opened), app.fail);
     await ended;
   } finally {
     screen.close();
     // Whom the command asked; on the screen it would be painted over.
     process.stderr.write(told);
   }
-  return { status: 0, isStuck: source === undefined ? false : !(await source.close()) };
+  return { status: 0 };
 }
 
 /** The state that the flags ask for. */
@@ -51,19 +45,11 @@ function firstState({ by, sort, filter }: CommandContext['options']): TopState {
 }
 
 async function sourceOf(context: CommandContext, tell: (text: string) => void): Promise<BoardSource> {
-  const { configuration, families, options } = context;
   const ask = askFor(context, tell);
-  const { isThere, why } = await isAgentThere(ask);
-  const address = stateFileOf(context) === undefined ? `at ${configuration.setting('web.listen-address').value}` : 'of this node';
-  if (isThere) return agentSource(`agent ${address}`, ask);
-  const [{ ownSource }, { agentSettings }, { readVersion }] = await Promise.all([
-    import('./own-source.ts'),
-    import('../settings.ts'),
-    import('../version.ts'),
-  ]);
-  const own = await ownSource(agentSettings(configuration, families), { logger: SILENT, version: readVersion().version });
-  if (options.read === true) return { ...own, name: 'read by this command' };
-  return why === undefined ? own : { ...own, name: `${why}; read by this command` };
+  // What the user can change ends the command. An agent that is away can come.
+  await ask(BOARD_PATH);
+  const address = stateFileOf(context) === undefined ? `at ${context.configuration.setting('web.listen-address').value}` : 'of this node';
+  return agentSource(`agent ${address}`, ask);
 }
 
 /** Without this, Node prints the error on the screen that is about to go. */
@@ -93,7 +79,6 @@ function agentSource(name: string, asking: Ask): BoardSource {
       const { answer } = device;
       return answer?.status === 200 ? detailOf(answer.body, events.answer?.body, `${family}/${id}`, trends.answer?.body) : undefined;
     },
-    close: () => Promise.resolve(true),
   };
 }
 
@@ -104,13 +89,4 @@ function boardOf({ answer, refusal }: Asked): BoardAnswer {
   if (answer.status === 503) return { problem: 'The agent has not read the devices yet' };
   const board = boardIn(answer.body);
   return board !== undefined ? { board } : { problem: 'What listens there is no agent of this version' };
-}
-
-/** Whether the agent is to be waited for: it answers, or it begins. */
-async function isAgentThere(ask: Ask): Promise<{ readonly isThere: boolean; readonly why?: string }> {
-  const asked = await ask(BOARD_PATH);
-  const { board, problem } = boardOf(asked);
-  if (board !== undefined || asked.answer?.status === 503) return { isThere: true };
-  const isSilent = asked.answer === undefined && asked.refusal === undefined;
-  return { isThere: false, ...(isSilent ? {} : { why: problem as string }) };
 }

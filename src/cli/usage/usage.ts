@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
-import { ledgerDirectory, openLedger, reportOf } from '../../accounting/ledger/ledger.ts';
-import { energyOf, enginesOf, HOUR_SECONDS, parseQuery, type UsageQuery, type UsageRow } from '../../accounting/ledger/report.ts';
+import { ledgerDirectory, openLedger } from '../../accounting/ledger.ts';
+import { parseQuery, type UsageQuery } from '../../accounting/query.ts';
+import { energyOf, enginesOf, HOUR_SECONDS, reportOf, type UsageRow } from '../../accounting/report.ts';
 import { UserError } from '../../errors.ts';
 import { systemClock } from '../../host/clock.ts';
 import { visible } from '../../model/one-line.ts';
@@ -99,10 +100,9 @@ const KWH_JOULES = 3_600_000;
 
 /** One line per group, most idle device hours first, and the total. Hours and kWh have two digits. */
 export function usageTable({ by, rows, total }: Printed): string {
-  const isByDevice = by === 'device';
   const hasCost = total.cost !== undefined;
   const head = ['CONTAINERS', 'DEVICE HOURS', 'IDLE HOURS', 'IDLE', 'BUSIEST ENGINE', 'UNOBSERVED HOURS', 'ENERGY KWH'];
-  const tail = [...(hasCost ? ['COST', 'IDLE COST'] : []), ...(isByDevice ? ['FREE HOURS', 'UNHEALTHY HOURS'] : [])];
+  const tail = hasCost ? ['COST', 'IDLE COST'] : [];
   const line = (row: UsageRow, name: string): string[] => [
     name,
     String(row.containers),
@@ -113,7 +113,6 @@ export function usageTable({ by, rows, total }: Printed): string {
     hours(row.unobservedSeconds),
     energy(row),
     ...(hasCost ? [money(row.cost), money(row.idleCost)] : []),
-    ...(isByDevice ? [hours(row.unallocatedSeconds), hours(row.unhealthySeconds)] : []),
   ];
   return textTable([
     [by.startsWith('label:') ? by : by.toUpperCase(), ...head, ...tail],
@@ -139,7 +138,6 @@ const hours = (seconds: number | undefined): string => (seconds === undefined ? 
 const COLUMNS = [
   ...(['containers', 'allocatedSeconds', 'shareSeconds', 'idleSeconds', 'idleRatio', 'idleShareSeconds', 'unobservedSeconds'] as const),
   ...(['energyJoules', 'energyEstimatedJoules', 'memoryByteSeconds', 'receivedBytes', 'transmittedBytes'] as const),
-  ...(['unallocatedSeconds', 'unhealthySeconds'] as const),
 ] satisfies readonly (keyof UsageRow)[];
 
 /**

@@ -3,7 +3,6 @@ import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { systemWords } from '../../errors.ts';
 import type { UntrustedRead } from '../../host/fs/untrusted-file.ts';
 import { validateHeaderValue } from '../../host/node-http.ts';
-import { isLabel } from '../../model/claim-hardware.ts';
 import { defined } from '../../model/defined.ts';
 import type { Access, ClientAuthType, RateLimit, TlsRules } from '../../server/access/access.ts';
 import { type FileProblem, inOrder, parseDocument } from '../document.ts';
@@ -45,7 +44,6 @@ export async function parseWebConfig(file: string, text: string): Promise<Checke
   const tls = data.tls_server_config ?? {};
   const problems = [
     ...userProblems(data, problem),
-    ...namespaceProblems(data, problem),
     ...headerProblems(data, problem),
     ...limitProblems(data, problem),
     ...(isTlsOn(tls) ? tlsProblems(data, problem) : []),
@@ -74,7 +72,6 @@ export function accessOf(parsed: ParsedWebConfig, reads: ReadonlyMap<string, Unt
     value: {
       headers: headersOf(data),
       users: new Map(Object.entries(data.basic_auth_users ?? {})),
-      namespaces: new Map(Object.entries(data.basic_auth_namespaces ?? {})),
       ...defined({ rateLimit: rateLimitOf(data) }),
       ...(isTlsOn(tls) ? { tls: tlsRules(tls, contents) } : {}),
     },
@@ -130,18 +127,6 @@ function userProblems({ basic_auth_users: users }: WebConfigData, problem: Repor
         ? 'must be a bcrypt hash'
         : `has cost ${cost}, and each comparison would take too long: ${HIGHEST_COST} is the highest`;
     return [problem(['basic_auth_users', user], `${what}. The command htpasswd -nBC 10 "" makes a hash`)];
-  });
-}
-
-/** Each wrong entry is an error, because its user would read everything. A name that is no user's can be a misspelled one. */
-function namespaceProblems({ basic_auth_users: users, basic_auth_namespaces: bound }: WebConfigData, problem: Report): FileProblem[] {
-  return Object.entries(bound ?? {}).flatMap(([user, namespaces]: [string, unknown]) => {
-    const at = ['basic_auth_namespaces', user];
-    if (!Object.hasOwn(users ?? {}, user)) return [problem(at, 'names no user of basic_auth_users')];
-    if (!Array.isArray(namespaces) || namespaces.length === 0) return [problem(at, 'must be a list of one namespace or more')];
-    return namespaces.flatMap((namespace: unknown, index) =>
-      typeof namespace === 'string' && isLabel(namespace) ? [] : [problem([...at, index], 'must be the name of a namespace')],
-    );
   });
 }
 

@@ -9,8 +9,6 @@ export interface WebConfigData {
   readonly rate_limit?: { readonly interval?: string | number | null; readonly burst?: number | null } | null;
   /** Hashes, once they are checked. */
   readonly basic_auth_users?: Readonly<Record<string, string>> | null;
-  /** Not in the toolkit: namespaces of users that may read nothing else. */
-  readonly basic_auth_namespaces?: Readonly<Record<string, readonly string[]>>;
 }
 
 export interface TlsData {
@@ -81,6 +79,4 @@ export const webConfigSchema: JsonSchema = mapping({
   rate_limit: mapping({ interval: { type: ['string', 'number', 'null'] }, burst: { type: ['number', 'null'], exclusiveMaximum: 2 ** 63 } }),
   // A message of the schema would show a wrong value, which may be a password. `userProblems` checks the values.
   basic_auth_users: { type: ['object', 'null'] },
-  // Unlike elsewhere, null is wrong: with an empty value, users would read everything. `namespaceProblems` checks the values.
-  basic_auth_namespaces: { type: 'object' },
 });

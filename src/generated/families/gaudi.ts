@@ -264,6 +264,91 @@ export const declaration: object = {
       "condition": "StartFailed"
     },
     {
+      "event": "init-failed",
+      "drivers": [
+        "habanalabs"
+      ],
+      "text": "Fatal error during habanalabs device init",
+      "means": "the driver could not start the card",
+      "source": "Linux drivers/accel/habanalabs/common/habanalabs_drv.c, hl_pci_probe",
+      "condition": "StartFailed"
+    },
+    {
+      "event": "boot-error",
+      "drivers": [
+        "habanalabs",
+        "accel"
+      ],
+      "text": "*Device boot error - ",
+      "means": "the firmware of the card reports an error of its start",
+      "source": "Linux drivers/accel/habanalabs/common/firmware_if.c, fw_report_boot_dev0",
+      "fault": {
+        "type": "BootError",
+        "severity": "info",
+        "remedy": "inspect"
+      }
+    },
+    {
+      "event": "uncorrectable-memory",
+      "drivers": [
+        "habanalabs",
+        "accel"
+      ],
+      "text": "*Received H/W interrupt # [\"*DERR",
+      "means": "the card found an error of its memory that it could not correct, and the driver resets it",
+      "source": "Linux drivers/accel/habanalabs/gaudi/gaudi.c, gaudi_print_irq_info; names in gaudi_async_ids_map_extended.h",
+      "fault": {
+        "type": "UncorrectableMemory",
+        "severity": "degraded",
+        "remedy": "restart-workload"
+      }
+    },
+    {
+      "event": "critical-memory",
+      "drivers": [
+        "habanalabs",
+        "accel"
+      ],
+      "text": "*: ECC error detected. address: * critical 1.",
+      "means": "the card found an error of its memory that it could not correct, and the driver resets it",
+      "source": "Linux drivers/accel/habanalabs/gaudi2/gaudi2.c, gaudi2_handle_ecc_event",
+      "fault": {
+        "type": "UncorrectableMemory",
+        "severity": "degraded",
+        "remedy": "restart-workload"
+      }
+    },
+    {
+      "event": "bus-lost",
+      "drivers": [
+        "habanalabs",
+        "accel"
+      ],
+      "text": "*PCI failure state error detected",
+      "means": "the link to the card is lost for good",
+      "source": "Linux drivers/accel/habanalabs/common/habanalabs_drv.c, hl_pci_err_detected",
+      "fault": {
+        "type": "BusLost",
+        "severity": "fatal",
+        "remedy": "reboot"
+      }
+    },
+    {
+      "event": "board-shutdown",
+      "drivers": [
+        "habanalabs",
+        "accel"
+      ],
+      "text": "*CPLD shutdown event, reset reason: ",
+      "means": "the board switched the card off to protect it",
+      "source": "Linux drivers/accel/habanalabs/gaudi2/gaudi2.c, gaudi2_handle_eqe",
+      "fault": {
+        "type": "BoardShutdown",
+        "severity": "degraded",
+        "remedy": "inspect"
+      }
+    },
+    {
       "event": "firmware-silent",
       "drivers": [
         "habanalabs",

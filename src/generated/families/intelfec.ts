@@ -2,7 +2,7 @@
 export const declaration: object = {
   "family": "intelfec",
   "summary": "Intel vRAN accelerators (ACC100, VRB1, VRB2)",
-  "proven": "Presence only, and not checked against hardware: no capture was available. PCI ids follow DPDK (drivers/baseband/acc), names of resources the SRIOV-FEC operator of Intel, whose plugin gives the addresses of virtual functions.",
+  "proven": "Presence only, and not checked against hardware: no capture was available. PCI ids follow DPDK (drivers/baseband/acc), names of resources and drivers the SRIOV-FEC operator of Intel, whose plugin gives the addresses of virtual functions.",
   "devices": [
     {
       "kind": "pf",
@@ -63,6 +63,22 @@ export const declaration: object = {
       "nodes": [
         "/dev/vfio/{minor}",
         "/dev/vfio/vfio"
+      ]
+    }
+  ],
+  "bus": [
+    {
+      "kind": "pf",
+      "vendor": "0x8086",
+      "devices": [
+        "0x0d5c",
+        "0x57c0",
+        "0x57c2"
+      ],
+      "drivers": [
+        "pci-pf-stub",
+        "vfio-pci",
+        "igb_uio"
       ]
     }
   ],

@@ -44,6 +44,23 @@ export const declaration: object = {
       ]
     }
   ],
+  "bus": [
+    {
+      "kind": "npu",
+      "vendor": "0x8086",
+      "devices": [
+        "0x7d1d",
+        "0xad1d",
+        "0x643e",
+        "0xb03e",
+        "0xfd3e"
+      ],
+      "drivers": [
+        "intel_vpu"
+      ],
+      "nodes": 1
+    }
+  ],
   "pcie": true,
   "readings": [
     {

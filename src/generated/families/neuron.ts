@@ -71,8 +71,9 @@ export const declaration: object = {
         "0x7364"
       ],
       "drivers": [
-        "neuron"
-      ]
+        "neuron-driver"
+      ],
+      "nodes": 1
     }
   ],
   "pcie": true,
@@ -277,6 +278,24 @@ export const declaration: object = {
       "source": "AWS Neuron manual, troubleshooting of the runtime; printed for a program by ncdev_printk in neuron_cdev.c of the driver",
       "fault": {
         "type": "DmaReported",
+        "severity": "info",
+        "remedy": "inspect"
+      }
+    },
+    {
+      "event": "device-invalid",
+      "drivers": [
+        "neuron"
+      ],
+      "text": "neuron:ncdev_open: nd{nd} is in an invalid state",
+      "device": {
+        "class": "neuron_device",
+        "name": "neuron{nd}"
+      },
+      "means": "a program could not open the device, because its reset failed",
+      "source": "AWS Neuron driver, neuron_cdev.c, ncdev_open",
+      "fault": {
+        "type": "DeviceInvalid",
         "severity": "info",
         "remedy": "inspect"
       }

@@ -81,7 +81,8 @@ export const declaration: object = {
         "c6xx",
         "c3xxx",
         "4xxx",
-        "420xx"
+        "420xx",
+        "6xxx"
       ]
     }
   ],
@@ -228,12 +229,12 @@ export const declaration: object = {
     {
       "event": "heartbeat-lost",
       "drivers": [
-        "4xxx",
-        "420xx",
-        "6xxx",
+        "dh895xcc",
         "c6xx",
         "c3xxx",
-        "dh895xcc"
+        "4xxx",
+        "420xx",
+        "6xxx"
       ],
       "text": "Heartbeat ERROR: QAT is not responding.",
       "means": "the firmware of the device does not answer the driver",
@@ -243,12 +244,12 @@ export const declaration: object = {
     {
       "event": "fatal-error",
       "drivers": [
-        "4xxx",
-        "420xx",
-        "6xxx",
+        "dh895xcc",
         "c6xx",
         "c3xxx",
-        "dh895xcc"
+        "4xxx",
+        "420xx",
+        "6xxx"
       ],
       "text": "Fatal error, reset required",
       "means": "the device reported a fatal error, which needs a reset",
@@ -262,12 +263,12 @@ export const declaration: object = {
     {
       "event": "restart-failed",
       "drivers": [
-        "4xxx",
-        "420xx",
-        "6xxx",
+        "dh895xcc",
         "c6xx",
         "c3xxx",
-        "dh895xcc"
+        "4xxx",
+        "420xx",
+        "6xxx"
       ],
       "text": "Restart device failed",
       "means": "the driver could not start the device again after an error",
@@ -277,12 +278,12 @@ export const declaration: object = {
     {
       "event": "not-recovered",
       "drivers": [
-        "4xxx",
-        "420xx",
-        "6xxx",
+        "dh895xcc",
         "c6xx",
         "c3xxx",
-        "dh895xcc"
+        "4xxx",
+        "420xx",
+        "6xxx"
       ],
       "text": "Can't recover from device error",
       "means": "the link to the device is lost for good",
@@ -292,12 +293,12 @@ export const declaration: object = {
     {
       "event": "started",
       "drivers": [
-        "4xxx",
-        "420xx",
-        "6xxx",
+        "dh895xcc",
         "c6xx",
         "c3xxx",
-        "dh895xcc"
+        "4xxx",
+        "420xx",
+        "6xxx"
       ],
       "text": "qat_dev# started # acceleration engines",
       "means": "the driver started the engines of the device",

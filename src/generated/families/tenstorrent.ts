@@ -42,6 +42,20 @@ export const declaration: object = {
       ]
     }
   ],
+  "bus": [
+    {
+      "kind": "chip",
+      "vendor": "0x1e52",
+      "devices": [
+        "0x401e",
+        "0xb140"
+      ],
+      "drivers": [
+        "tenstorrent"
+      ],
+      "nodes": 1
+    }
+  ],
   "pcie": true,
   "hwmon": true,
   "readings": [

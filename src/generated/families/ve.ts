@@ -36,6 +36,10 @@ export const declaration: object = {
     {
       "kind": "card",
       "vendor": "0x1bcf",
+      "devices": [
+        "0x001c",
+        "0x0039"
+      ],
       "drivers": [
         "ve_drv"
       ],
@@ -127,6 +131,54 @@ export const declaration: object = {
       "condition": "ResetFailed"
     },
     {
+      "event": "link-lost",
+      "drivers": [
+        "ve_drv"
+      ],
+      "text": "PCI link is not recovered",
+      "means": "the link to the card did not come back after a reset",
+      "source": "NEC driver ve_drv, main.c, ve_recover_from_link_down",
+      "condition": "ResetFailed"
+    },
+    {
+      "event": "hardware-check-failed",
+      "drivers": [
+        "ve_drv"
+      ],
+      "text": "HW init check fail(#)",
+      "means": "the card failed its own check and is unavailable",
+      "source": "NEC driver ve_drv, main_ve3.c, ve3_wait_hw_identifier",
+      "fault": {
+        "type": "HardwareCheckFailed",
+        "severity": "info",
+        "remedy": "inspect"
+      }
+    },
+    {
+      "event": "hardware-check-timeout",
+      "drivers": [
+        "ve_drv"
+      ],
+      "text": "HW init check timeout",
+      "means": "the card did not end its own check and is unavailable",
+      "source": "NEC driver ve_drv, main_ve3.c, ve3_wait_hw_identifier",
+      "fault": {
+        "type": "HardwareCheckFailed",
+        "severity": "info",
+        "remedy": "inspect"
+      }
+    },
+    {
+      "event": "start-failed",
+      "drivers": [
+        "ve_drv"
+      ],
+      "text": "probe error (return ",
+      "means": "the driver could not start the card",
+      "source": "NEC driver ve_drv, main.c, ve_drv_probe",
+      "condition": "StartFailed"
+    },
+    {
       "event": "started",
       "drivers": [
         "ve_drv"
@@ -135,7 +187,8 @@ export const declaration: object = {
       "means": "the driver was loaded",
       "source": "NEC driver ve_drv, main.c",
       "ends": [
-        "ResetFailed"
+        "ResetFailed",
+        "StartFailed"
       ]
     }
   ]

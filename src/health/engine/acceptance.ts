@@ -2,7 +2,6 @@ import { deviceKey } from '../../model/device.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import { acceptedEvent, type EventContext } from '../journal/event-text.ts';
 import type { ConditionState, DeviceMemory, HealthMemory } from './memory.ts';
-import { begunProbation } from './probation.ts';
 import { effectiveSeverity } from './verdict.ts';
 
 /** What a person said about a device. */
@@ -24,7 +23,7 @@ export function unverifiedOf({ devices }: HealthMemory, device: string, conditio
   );
 }
 
-/** Drops accepted conditions, and adds their events. A fatal one is unchecked and on probation from then on, because no reading denied it. */
+/** Drops accepted conditions, and adds their events. A fatal one is unchecked from then on, because no reading denied it. */
 export function withAccepted(
   memory: HealthMemory,
   accepted: readonly Acceptance[],
@@ -46,11 +45,9 @@ function without(memory: DeviceMemory, { keys, why }: Acceptance, context: Event
   const fatal = ended.filter((key) => effectiveSeverity(stateOf(key), context.policyOf(stateOf(key))) === 'fatal');
   const conditions = Object.fromEntries(Object.entries(memory.conditions).filter(([key]) => !ended.includes(key)));
   const unchecked = [...new Set([...(memory.unchecked ?? []), ...fatal])].sort();
-  const [first] = fatal;
   return {
     ...memory,
     conditions,
     ...(unchecked.length === 0 ? {} : { unchecked }),
-    ...(first === undefined ? {} : { probation: begunProbation(stateOf(first).type, context.nowMs) }),
   };
 }

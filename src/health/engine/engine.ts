@@ -8,17 +8,18 @@ import { EventRing } from '../journal/events.ts';
 import { conditionPolicy, type HealthPolicy } from '../policy/policy.ts';
 import { type Acceptance, unverifiedOf, withAccepted } from './acceptance.ts';
 import { createClockShift } from './clock-shift.ts';
+import { isEmpty } from './conditions.ts';
 import { type HealthInput, judgeDevice } from './judge-device.ts';
-import { type ConditionState, type DeviceMemory, type HealthMemory, NOTHING, notAfter, type PastDevice, resumed } from './memory.ts';
-import { forgottenDevice, pastOfDevice, unreturnedOf, withoutOut, withoutPast, withPast } from './past-devices.ts';
+import { type ConditionState, type DeviceMemory, type HealthMemory, NOTHING, notAfter, resumed, type UnreturnedDevice } from './memory.ts';
 import { QuietDevices } from './quiet.ts';
+import { devicesOf, isCalled, without, withUnreturned } from './unreturned.ts';
 
 export interface HealthEngineOptions {
   readonly policy: HealthPolicy;
   /** State that an earlier run of this boot saved, from the state file. */
   readonly state?: HealthMemory;
-  /** Devices of an earlier boot. The engine uses them only without `state`. */
-  readonly past?: HealthMemory['past'];
+  /** Devices of an earlier boot that were out of service. The engine uses them only without `state`. */
+  readonly unreturned?: HealthMemory['unreturned'];
   /** Events kept in memory. Default 1,000. */
   readonly eventLimit?: number;
 }
@@ -85,7 +86,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
   let { policy } = options;
   const ring = new EventRing(options.eventLimit, state?.events, state?.lastEventId);
   const clock = createClockShift();
-  let memory: HealthMemory = state ?? (options.past === undefined ? NOTHING : { ...NOTHING, past: options.past });
+  let memory: HealthMemory = state ?? (options.unreturned === undefined ? NOTHING : { ...NOTHING, unreturned: options.unreturned });
   let hasNews = true;
   let accepted: readonly Acceptance[] = [];
 
@@ -109,17 +110,17 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     const dues: number[] = [];
     const keys = new HardwareKeys(input.devices.map(({ device }) => device));
     const remembered = input.devices.map(({ device }) => keys.recall((key) => present.memory.devices[key], device));
-    const { past = {} } = present.memory;
-    const taken = new Set<PastDevice>();
+    const { unreturned = {} } = present.memory;
+    const returned = new Set<UnreturnedDevice>();
     const left = leftOver(present.memory.devices, new Set(remembered), (one) => quiet.settled(one));
     for (const [at, given] of input.devices.entries()) {
       const displaced = left.byName.get(given.key);
       if (displaced !== undefined) events.push(...displacedEvents(displaced, given, policy, nowMs));
-      const earlier = pastOfDevice(past, keys, given.device);
-      if (earlier !== undefined) taken.add(earlier);
+      const earlier = isEmpty(unreturned) ? undefined : keys.recall((key) => unreturned[key], given.device);
+      if (earlier !== undefined) returned.add(earlier);
       const lastState = displaced?.verdict.state;
       const timed = clock.withTimes(given);
-      const isKnown = lastState === undefined && earlier === undefined && !isOfOther(remembered[at], given.device, keys);
+      const isKnown = lastState === undefined && !isOfOther(remembered[at], given.device, keys);
       const same = isKnown ? quiet.judged(remembered[at], timed, policy, nowMs) : undefined;
       if (same !== undefined) {
         devices[keys.of(given.device)] = same.memory;
@@ -128,7 +129,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
         continue;
       }
       const before = ownPart(remembered[at] && quiet.settled(remembered[at]), given.device, keys);
-      const judged = judgeDevice(before, timed, policy, { nowMs, elapsedMs: present.elapsedMs }, lastState, earlier);
+      const judged = judgeDevice(before, timed, policy, { nowMs, elapsedMs: present.elapsedMs }, lastState);
       quiet.keep(judged, timed, policy, nowMs);
       devices[keys.of(given.device)] = judged.memory;
       verdicts.set(given.key, judged.verdict);
@@ -143,8 +144,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
       const isDisplaced = memory.isDisplaced === true || named.has(deviceKey(memory.device));
       if (isForgotten(memory, policy, nowMs)) {
         events.push(...(isDisplaced ? [] : forget(memory, policy, nowMs)));
-        const left = forgottenDevice(memory);
-        if (left !== undefined) forgotten.push([key, left]);
+        forgotten.push([key, memory]);
       } else if (!isDisplaced) devices[key] = memory;
       else if (typeof memory.device.identity === 'string') devices[key] = { ...memory, isDisplaced };
     }
@@ -152,7 +152,10 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     const isOtherSet = isOther(devices, present.memory.devices);
     hasNews ||= events.length > 0 || isOtherSet;
     memory = { ...present.memory, judgedAtMs: nowMs, devices };
-    if (taken.size > 0 || forgotten.length > 0) memory = { ...memory, past: withPast(withoutPast(past, taken), forgotten) };
+    if (returned.size > 0 || forgotten.length > 0) {
+      const left = without(unreturned, (one) => returned.has(one));
+      memory = { ...memory, unreturned: withUnreturned(left, forgotten) };
+    }
     return { verdicts, events: ring.append(events), isOtherSet, ...nextCheck(dues, nowMs) };
   };
 
@@ -162,9 +165,9 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     },
     judge,
     accept(device, condition, why) {
-      const { past = {} } = memory;
-      if (condition === undefined && unreturnedOf(past).some((one) => deviceKey(one) === device)) {
-        memory = { ...memory, past: withoutOut(past, device) };
+      const { unreturned = {} } = memory;
+      if (condition === undefined && Object.values(unreturned).some(isCalled(device))) {
+        memory = { ...memory, unreturned: without(unreturned, isCalled(device)) };
         hasNews = true;
         return [OUT_OF_SERVICE];
       }
@@ -184,7 +187,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
       Object.values(settle().devices)
         .filter(({ isDisplaced }) => isDisplaced === undefined)
         .map(known),
-    unreturned: () => unreturnedOf(memory.past ?? {}),
+    unreturned: () => devicesOf(memory.unreturned ?? {}),
   };
 }
 
@@ -201,7 +204,7 @@ function isNews(before: DeviceMemory | undefined, now: DeviceMemory): boolean {
   const [old, latest] = [before.conditions, now.conditions];
   if (Object.keys(old).length !== Object.keys(latest).length) return true;
   if (Object.entries(latest).some(([key, state]) => state.phase !== 'active' || isOtherPhase(old[key], state))) return true;
-  if (before.probation?.busyMs !== now.probation?.busyMs || before.unchecked?.length !== now.unchecked?.length) return true;
+  if (before.unchecked?.length !== now.unchecked?.length) return true;
   if (!isDeepStrictEqual(before.levels, now.levels) || !isDeepStrictEqual(before.user, now.user)) return true;
   for (const key in now.rates) if (before.rates[key]?.value !== now.rates[key]?.value) return true;
   return false;

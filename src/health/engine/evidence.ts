@@ -99,7 +99,9 @@ function describe(finding: Finding, { status, growth, times, threshold, highest 
   const { type, instance, reason, severity, remedy, causedBy } = finding;
   let { message } = finding;
   if (growth !== undefined && threshold !== undefined) {
-    const figure = `grew by ${Number(growth.toFixed(1))} within ${exactDurationText(threshold.windowMs)}, limit ${threshold.growth}`;
+    // The share of a step that crosses the begin of the window is a whole step where things are counted.
+    const shown = Number.isInteger(finding.count) ? Math.ceil(Number(growth.toFixed(6))) : Number(growth.toFixed(1));
+    const figure = `grew by ${shown} within ${exactDurationText(threshold.windowMs)}, limit ${threshold.growth}`;
     message = `${message} (${figure})`;
   }
   if (times !== undefined && threshold !== undefined)
@@ -114,7 +116,8 @@ function fromCounter(finding: CountFinding, input: EvidenceInput, rates: Record<
   const before = rates[key] ?? (Object.hasOwn(input.rates, key) ? input.rates[key] : undefined);
   const { count: value, ceiling } = finding;
   const atMs = timeOf(finding, input);
-  const series = addSample(before ?? datedSeries(finding, input), { value, atMs, ceiling }, threshold.windowMs);
+  const dated = before === undefined ? datedSeries(finding, input) : withDated(before, finding, input, threshold.windowMs);
+  const series = addSample(dated, { value, atMs, ceiling }, threshold.windowMs);
   if (series !== undefined) rates[key] = series;
   if (!Number.isFinite(value) || value < 0) return UNKNOWN;
   const { status, growth } = judgeRate(series, threshold, atMs);
@@ -129,6 +132,21 @@ function datedSeries({ count, grewMs = [] }: CountFinding, { atMs, monotonicMs }
   const points = grewMs.map((ms, at) => [atMs - Math.max(0, monotonicMs - ms), at + 1] as const);
   const [begin = atMs] = points[0] ?? [];
   return { value: first + points.length, atMs: points.at(-1)?.[0] ?? atMs, saturated: false, points: [[begin - 1, 0], ...points] };
+}
+
+/** What grew since the last read, at its own times: an agent that did not run reads it late. */
+function withDated(
+  before: RateSeries,
+  { count, grewMs = [] }: CountFinding,
+  { atMs, monotonicMs }: EvidenceInput,
+  windowMs: number,
+): RateSeries | undefined {
+  if (monotonicMs === undefined || grewMs.length === 0 || count <= before.value) return before;
+  const own = grewMs.slice(before.value - count);
+  return own.reduce<RateSeries | undefined>((series, ms, at) => {
+    const sample = { value: count - own.length + at + 1, atMs: Math.max(before.atMs + 1, atMs - Math.max(0, monotonicMs - ms)) };
+    return addSample(series, sample, windowMs);
+  }, before);
 }
 
 function fromTimes(finding: TimesFinding, input: EvidenceInput): Judged {

@@ -2,7 +2,7 @@ import { type Device, deviceKey } from '../../model/device.ts';
 import type { DeviceRecord, HeldRecord, SourceFindings, UsedRecord } from '../../model/device-record.ts';
 import { durationText } from '../../model/duration.ts';
 import type { HealthEvent } from '../../model/events.ts';
-import type { HealthState, Verdict } from '../../model/health.ts';
+import type { Finding, HealthState, Verdict } from '../../model/health.ts';
 import { conditionEvent, type EventContext, eventHolders, renamedEvent, stateEvent } from '../journal/event-text.ts';
 import { asKept, NO_LEVELS } from '../policy/levels.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ, FLAPPING } from '../policy/own-conditions.ts';
@@ -11,10 +11,7 @@ import { type Evidence, isEmpty, type StepTime, stepConditions } from './conditi
 import { type EvidenceOutput, evidenceOf, mergeEvidence } from './evidence.ts';
 import { uncheckedAfter, wasRead } from './first-read.ts';
 import { stepFlapping, withOriginals } from './flapping.ts';
-import { talliedIncidents } from './incident-tally.ts';
-import type { ConditionState, DeviceMemory, PastDevice } from './memory.ts';
-import { joined } from './past-devices.ts';
-import { shownProbation, stepProbation } from './probation.ts';
+import type { ConditionState, DeviceMemory } from './memory.ts';
 import { judgeVerdict } from './verdict.ts';
 
 /** The part of a device's record that the engine judges by. A record of the journal has no more, and no `occupancy`. */
@@ -42,7 +39,7 @@ type Source = 'read' | 'outOfBand' | 'use' | 'repeats';
 
 /**
  * Judges one device from the memory of its hardware, its input and the policy. Pure function. `told`: last state of other hardware that had
- * its name until now. `past`: what was known of its hardware before it was listed.
+ * its name until now.
  */
 export function judgeDevice(
   previous: DeviceMemory | undefined,
@@ -50,7 +47,6 @@ export function judgeDevice(
   policy: HealthPolicy,
   time: StepTime,
   told?: HealthState,
-  past?: PastDevice,
 ): DeviceJudgement {
   const { device } = input;
   const policyOf = (name: ConditionName): ConditionPolicy => conditionPolicy(policy, device.family, name.type, name.instance);
@@ -78,20 +74,7 @@ export function judgeDevice(
     nowMs: time.nowMs,
   });
   const { transitions, from } = transition(previous, judged.verdict, told);
-  const probation = stepProbation(
-    {
-      wasOut: previous?.verdict.state === 'unhealthy',
-      before: previous?.probation ?? past?.probation,
-      changes,
-      state: judged.verdict.state,
-      readAtMs: sight.isRead ? input.read?.readAtMs : undefined,
-      isIdle: sight.isRead ? input.occupancy?.activity?.isIdle : undefined,
-      nowMs: time.nowMs,
-    },
-    policy,
-    policyOf,
-  );
-  const verdict = { ...judged.verdict, transitions, ...shownProbation(probation, judged.verdict.state, policy) };
+  const verdict = { ...judged.verdict, transitions };
   const context = { key: input.key, device, holders: input.holders, policy, policyOf, nowMs: time.nowMs };
   const ended = Object.values(remembered).filter((state) => state.phase !== 'pending' && isLeft(state, input));
   const events = [
@@ -101,7 +84,6 @@ export function judgeDevice(
   ];
   if (from !== undefined) events.push(stateEvent(context, from, verdict));
   const readAtMs = input.read?.readAtMs ?? previous?.readAtMs;
-  const incidents = talliedIncidents(joined(past?.incidents, previous?.incidents), events, conditions);
   const user = input.lastHolders ?? previous?.user;
   const memory: DeviceMemory = {
     device,
@@ -117,12 +99,10 @@ export function judgeDevice(
     wasRead: judged.wasRead,
     ...(unchecked.length === 0 ? {} : { unchecked }),
     activations: flaps.activations,
-    ...(incidents === undefined ? {} : { incidents }),
-    ...(probation === undefined ? {} : { probation }),
   };
   return {
     memory,
-    verdict: incidents === undefined ? verdict : { ...verdict, incidents },
+    verdict,
     events,
     ...earliest(step.dueMs, flaps.dueMs, judged.dueMs, sight.dueMs),
   };
@@ -228,7 +208,10 @@ function factsOf(
     const evidence = source === 'use' ? next.evidence.map(withHolders) : next.evidence;
     facts = { ...next, evidence: facts.evidence.length === 0 ? evidence : [...facts.evidence, ...evidence] };
   };
-  if (isRead && input.read !== undefined) take('read', input.read);
+  const isHeld = input.holders.length > 0;
+  const ofHolders = (finding: Finding): Finding =>
+    finding.status === undefined || (finding.ifHeld ?? isHeld) === isHeld ? finding : { ...finding, status: false };
+  if (isRead && input.read !== undefined) take('read', { ...input.read, findings: input.read.findings.map(ofHolders) });
   for (const source of ['outOfBand', 'use', 'repeats'] as const) {
     const told = input[source];
     if (told !== undefined && nowMs < told.readAtMs + policy.staleAfterMs) take(source, told);

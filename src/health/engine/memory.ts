@@ -3,7 +3,7 @@ import type { Device } from '../../model/device.ts';
 import type { LastHolders } from '../../model/device-use.ts';
 import type { EventHolder, HealthEvent } from '../../model/events.ts';
 import type { KeptFault, SavedFaults } from '../../model/fault.ts';
-import type { HealthState, IncidentCount, Probation, Remedy, Severity } from '../../model/health.ts';
+import type { HealthState, Remedy, Severity } from '../../model/health.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
 import type { Levels } from '../policy/levels.ts';
 import type { RateSeries } from './rate.ts';
@@ -32,12 +32,6 @@ export interface ConditionState {
   readonly unverifiedSinceMs?: number;
 }
 
-/** Incidents of one device that led to one state by one condition, with the wall clock of the last one. */
-export type IncidentTally = IncidentCount & { readonly lastMs: number };
-
-/** `readAtMs`: wall clock of the last read; absent when the last judgement had none, so that the time before the next read does not count. */
-export type ProbationMemory = Probation & { readonly readAtMs?: number };
-
 /** Memory of one device. Plain data, replaced as a whole. */
 export interface DeviceMemory {
   readonly device: Device;
@@ -56,16 +50,12 @@ export interface DeviceMemory {
   readonly levels?: Levels;
   /** Its present or last holders, under the name that state files have; absent while none was ever known. */
   readonly user?: LastHolders;
-  /** A read gave its state at least once. Absent in a state file of an older version. */
+  /** A read gave its state at least once. */
   readonly wasRead?: boolean;
   /** Fatal conditions that no reading could judge so far, as keys of conditions; absent when there are none. */
   readonly unchecked?: readonly string[];
   /** Other hardware has its name now, and it has no other name. */
   readonly isDisplaced?: boolean;
-  /** Incidents of the hardware, the latest one last; absent while it had none. */
-  readonly incidents?: readonly IncidentTally[];
-  /** Absent when it is not on probation. While it is unhealthy, the probation has not begun. */
-  readonly probation?: ProbationMemory;
   /** Times at which each condition became active, oldest first; at most as many as the flapping policy needs. */
   readonly activations: Readonly<Record<string, readonly number[]>>;
 }
@@ -80,22 +70,19 @@ export interface HealthMemory {
   readonly events: readonly HealthEvent[];
   /** Hanging steps, keyed by family, as the supervisor reports them. */
   readonly hung?: Readonly<Record<string, readonly HungStep[]>>;
-  /** Families that were read completely since the machine booted. A state file of an older version lacks it. */
+  /** Families that were read completely since the machine booted. */
   readonly completed?: readonly string[];
-  /** Hardware that is no longer listed, or that this boot has not listed so far, keyed as the devices. */
-  readonly past?: Readonly<Record<string, PastDevice>>;
-  /** What was counted of faults, as the agent keeps it, and the faults themselves. Absent in a state file of an older version. */
+  /** Hardware that was out of service when it was last listed, in this boot or before, and was not listed since; keyed as the devices. */
+  readonly unreturned?: Readonly<Record<string, UnreturnedDevice>>;
+  /** What was counted of faults, as the agent keeps it, and the faults themselves. */
   readonly faults?: SavedFaults;
   readonly faultList?: readonly KeptFault[];
-  /** When the agent judged, also before this run. A state file of an older version lacks it. */
+  /** When the agent judged, also before this run. */
   readonly watched?: ObservedSpans;
 }
 
 /** What stays of a device over a reboot, which ends all else that was known of it. */
-export interface PastDevice extends Pick<DeviceMemory, 'device' | 'listedAtMs' | 'incidents' | 'probation'> {
-  /** It was out of service when it was last listed. */
-  readonly isOut?: true;
-}
+export type UnreturnedDevice = Pick<DeviceMemory, 'device' | 'listedAtMs'>;
 
 /** Memory before the first judgement. */
 export const NOTHING: HealthMemory = { judgedAtMs: 0, devices: {}, lastEventId: 0, events: [] };
@@ -158,14 +145,8 @@ function mapDevice(memory: DeviceMemory, shift: Shift): DeviceMemory {
       points: series.points.map(([at, growth]) => [shift(at), growth] as const),
     })),
     activations: mapValues(memory.activations, (times) => times.map(shift)),
-    ...(memory.incidents === undefined ? {} : { incidents: memory.incidents.map((tally) => ({ ...tally, lastMs: shift(tally.lastMs) })) }),
-    ...(memory.probation === undefined ? {} : { probation: shiftedProbation(memory.probation, shift) }),
     ...(memory.user?.endedAtMs === undefined ? {} : { user: { ...memory.user, endedAtMs: shift(memory.user.endedAtMs) } }),
   };
-}
-
-function shiftedProbation({ sinceMs, readAtMs, ...same }: ProbationMemory, shift: Shift): ProbationMemory {
-  return { ...same, sinceMs: shift(sinceMs), ...(readAtMs === undefined ? {} : { readAtMs: shift(readAtMs) }) };
 }
 
 function mapValues<V>(record: Readonly<Record<string, V>>, change: (value: V) => V): Readonly<Record<string, V>> {

@@ -43,10 +43,10 @@ export class QuietDevices {
   /** Remembers a device that was judged. */
   keep(judged: DeviceJudgement, input: HealthInput, policy: HealthPolicy, nowMs: number): void {
     const { memory, verdict, events } = judged;
-    const { conditions, activations, probation, wasRead } = memory;
+    const { conditions, activations, wasRead } = memory;
     const isRead = input.read !== undefined && input.isUnread !== true && isFresh(input.read, policy, nowMs);
     const isKnown = isRead && wasRead === true && input.missingSinceMs === undefined && input.device.identity !== null;
-    const isQuiet = isEmpty(conditions) && isEmpty(activations) && probation === undefined && events.length === 0;
+    const isQuiet = isEmpty(conditions) && isEmpty(activations) && events.length === 0;
     if (!isKnown || !isQuiet || verdict.state === 'unhealthy') return;
     const { device, lastHolders } = input;
     const findings = SOURCES.map((source) => input[source]?.findings);

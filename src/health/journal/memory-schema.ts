@@ -35,9 +35,6 @@ const RATE = shape({
   points: { ...list({ type: 'array', items: { type: 'number' }, minItems: 2 }, MOST_NAMES), minItems: 1 },
 });
 
-const INCIDENTS = list(shape({ state: STATE, count: COUNT, lastMs: TIME }, { condition: TEXT }), MOST_NAMES);
-const PROBATION = shape({ sinceMs: TIME }, { condition: TEXT, busyMs: { type: 'number', minimum: 0 }, readAtMs: TIME });
-
 const MEMORY = shape(
   {
     device: DEVICE,
@@ -54,8 +51,6 @@ const MEMORY = shape(
     levels: shape({ highest: entries({ type: 'number' }, MOST_NAMES) }),
     user: shape({ pods: HOLDERS }, { endedAtMs: TIME }),
     unchecked: TEXTS,
-    incidents: INCIDENTS,
-    probation: PROBATION,
   },
 );
 
@@ -99,7 +94,7 @@ export const MEMORY_SCHEMA = shape(
     faultList: list(FAULT, MOST_EVENTS),
     hung: entries(HUNG, MOST_NAMES),
     completed: TEXTS,
-    past: entries(shape({ device: DEVICE, listedAtMs: TIME }, { incidents: INCIDENTS, probation: PROBATION }), MOST_DEVICES),
+    unreturned: entries(shape({ device: DEVICE, listedAtMs: TIME }), MOST_DEVICES),
     watched: shape({
       spans: list(shape({ fromMs: TIME, untilMs: TIME }), MOST_TEXTS),
       since: entries(TIME, MOST_TEXTS),

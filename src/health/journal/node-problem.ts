@@ -25,8 +25,6 @@ export interface JudgedState extends SeenDevice {
     readonly since?: string;
     readonly conditions: readonly JudgedCondition[];
     readonly pending?: readonly JudgedCondition[];
-    /** Present while a device that was returned to service has not proven itself. */
-    readonly probation?: object | undefined;
   };
 }
 
@@ -90,12 +88,6 @@ function summary(devices: readonly JudgedState[], state: HealthState): string {
 
 /** Text for pending conditions, so that a device with one is not reported as plainly healthy. */
 function waiting(devices: readonly JudgedState[]): string {
-  const pending = devices.flatMap(({ key, health }) => pendingTrouble(health).map((condition) => `${key} ${nameWithPhase(condition)}`));
-  const onProbation = devices.filter(({ health }) => health.probation !== undefined).map(({ key }) => key);
-  // The name of a device can be so long that the line ends with it.
-  return `${listed('', pending)}${listed('on probation: ', onProbation)}`;
-}
-
-function listed(before: string, [first, ...more]: readonly string[]): string {
-  return first === undefined ? '' : `, ${before}${first}${more.length > 0 ? ` (and ${more.length} more)` : ''}`;
+  const [first, ...more] = devices.flatMap(({ key, health }) => pendingTrouble(health).map((one) => `${key} ${nameWithPhase(one)}`));
+  return first === undefined ? '' : `, ${first}${more.length > 0 ? ` (and ${more.length} more)` : ''}`;
 }

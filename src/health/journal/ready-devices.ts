@@ -136,16 +136,11 @@ function rootOf(state: DeviceState, byKey: ReadonlyMap<string, DeviceState>): st
 
 /** Why a device is not ready; undefined when it is. */
 function whyNot({ verdict, missingSinceMs }: DeviceState, { isUsable }: ReadyRules): string | undefined {
-  const { state, conditions, unchecked, probation } = verdict;
+  const { state, conditions, unchecked } = verdict;
   if (missingSinceMs === undefined && isUsable(verdict)) return undefined;
   if (missingSinceMs !== undefined) return 'missing';
-  if (state === 'healthy' || state === 'degraded') {
-    const why = [
-      ...(unchecked === undefined ? [] : [`not checked: ${unchecked.join(', ')}`]),
-      ...(probation === undefined ? [] : ['on probation']),
-    ];
-    return [state, ...why].join(', ');
-  }
+  if (state === 'healthy' || state === 'degraded')
+    return unchecked === undefined ? state : `${state}, not checked: ${unchecked.join(', ')}`;
   const worst = conditions.find(({ severity }) => state === 'unknown' || severity === 'fatal');
   if (worst === undefined) return state;
   const remedy = remedyNow(worst);

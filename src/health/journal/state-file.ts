@@ -10,17 +10,16 @@ import {
   SavedStateFile,
 } from '../../host/fs/saved-state.ts';
 import { readUntrustedFile } from '../../host/fs/untrusted-file.ts';
-import { deviceKey } from '../../model/device.ts';
 import type { KeptFault } from '../../model/fault.ts';
 import type { HealthMemory } from '../engine/memory.ts';
-import { pastOf } from '../engine/past-devices.ts';
+import { unreturnedAtBoot } from '../engine/unreturned.ts';
 import { MEMORY_SCHEMA } from './memory-schema.ts';
 
 /** Why a state file was not used. Closed set. */
 export type StateIgnored = SavedIgnored | 'other-boot';
 
 export type StateRead =
-  | { readonly state: HealthMemory; readonly past?: undefined; readonly faultList?: undefined; readonly ignored?: undefined }
+  | { readonly state: HealthMemory; readonly unreturned?: undefined; readonly faultList?: undefined; readonly ignored?: undefined }
   | {
       readonly state?: undefined;
       readonly ignored: StateIgnored;
@@ -28,7 +27,7 @@ export type StateRead =
       /** New path of a file that cannot be used. Absent when the file could not be renamed. */
       readonly kept?: string | undefined;
       /** What stays of a state from another boot. */
-      readonly past?: HealthMemory['past'];
+      readonly unreturned?: HealthMemory['unreturned'];
       readonly faultList?: HealthMemory['faultList'];
     };
 
@@ -64,7 +63,7 @@ async function stateOf(saved: SavedRead, bootId: string): Promise<StateRead> {
   const memory = problem === undefined ? withFaults(state as HealthMemory) : undefined;
   if (saved.bootId !== bootId || bootId === '') {
     const other = ignored('other-boot', 'is from another boot of the machine');
-    return memory === undefined ? other : { ...other, past: pastOf(memory), ...faultListOf(memory) };
+    return memory === undefined ? other : { ...other, unreturned: unreturnedAtBoot(memory), ...faultListOf(memory) };
   }
   return memory === undefined ? ignored('damaged', `contains no health state: ${problem}`) : { state: memory };
 }
@@ -88,21 +87,12 @@ function ignored(reason: StateIgnored, message: string): Extract<StateRead, { re
   return { ignored: reason, message };
 }
 
-/** A state that an agent kept and does not use. */
-export interface KeptState {
-  readonly path: string;
-  /** Devices that were unhealthy when it was written, as keys. None of a state from another boot. */
-  readonly unhealthy: readonly string[];
-}
-
 /** Content that a later agent or a person can still use. */
 const SET_ASIDE: ReadonlySet<StateIgnored> = new Set(['other-version', 'damaged', 'too-large']);
 
 export interface StateFile {
   /** Also removes the temporary files of interrupted writes. A file that cannot be used is renamed, so that no write destroys it. */
   read(): Promise<StateRead>;
-  /** Files that an older agent kept and that this one could use. */
-  kept(): Promise<readonly KeptState[]>;
   /**
    * Writes what changed. If the file would be too large, it omits the counters' history first and then the events, because the conditions
    * must be kept. On failure the file has the old state, and the error message is returned.
@@ -118,15 +108,6 @@ export function createStateFile(options: { readonly path: string; readonly bootI
     async read() {
       const read = await stateOf(await file.read(), bootId);
       return read.ignored !== undefined && SET_ASIDE.has(read.ignored) ? { ...read, kept: await setAside(path) } : read;
-    },
-    async kept() {
-      const states: KeptState[] = [];
-      for (const { path: kept, saved } of await file.kept()) {
-        const { state } = await stateOf(saved, bootId);
-        const unhealthy = Object.values(state?.devices ?? {}).filter(({ verdict }) => verdict.state === 'unhealthy');
-        states.push({ path: kept, unhealthy: unhealthy.map(({ device }) => deviceKey(device)) });
-      }
-      return states;
     },
     async write(state) {
       const smaller = (): SavedSections[] => [withoutRates(state), { ...withoutRates(state), events: [] }].map(sectionsOf);

@@ -5,15 +5,14 @@ import type { HealthPolicy } from './policy.ts';
 export type KubeletHealth = 'Healthy' | 'Unhealthy';
 
 /** The rules about devices that are neither healthy nor unhealthy for certain. */
-export type OfferPolicy = Pick<HealthPolicy, 'unknown' | 'unchecked' | 'probation'>;
+export type OfferPolicy = Pick<HealthPolicy, 'unknown' | 'unchecked'>;
 
 /**
- * Health value for the kubelet: a degraded device stays in service, and the policy decides about an unknown one, about one of which a
- * fatal condition was never checked, and about one on probation.
+ * Health value for the kubelet: a degraded device stays in service, and the policy decides about an unknown one and about one of
+ * which a fatal condition was never checked.
  */
-export function kubeletHealth(verdict: Pick<Verdict, 'state' | 'unchecked' | 'probation'>, policy: OfferPolicy): KubeletHealth {
+export function kubeletHealth(verdict: Pick<Verdict, 'state' | 'unchecked'>, policy: OfferPolicy): KubeletHealth {
   if (verdict.unchecked !== undefined && policy.unchecked === 'unhealthy') return 'Unhealthy';
-  if (verdict.probation !== undefined && policy.probation.kubelet === 'unhealthy') return 'Unhealthy';
   if (verdict.state === 'unknown') return policy.unknown === 'healthy' ? 'Healthy' : 'Unhealthy';
   return verdict.state === 'unhealthy' ? 'Unhealthy' : 'Healthy';
 }

@@ -26,7 +26,6 @@ export interface HealthConfig {
   readonly unchecked?: 'healthy' | 'unhealthy';
   readonly 'stale-after'?: string;
   readonly flapping?: { readonly count?: number; readonly window?: string; readonly quiet?: string };
-  readonly probation?: { readonly busy?: string; readonly kubelet?: 'healthy' | 'unhealthy' };
   /** Keys `family.Type` or `family.Type/instance`; family `*` for all. The narrower key wins, field by field. */
   readonly conditions?: Readonly<Record<string, ConditionOverride>>;
   readonly ignore?: readonly IgnoreConfig[];
@@ -51,15 +50,6 @@ export const healthSchema = {
       additionalProperties: false,
       description: 'A condition that became active `count` times within `window` is flapping until it is quiet for `quiet`.',
       properties: { count: { type: 'integer', minimum: 2, maximum: 100 }, window: duration, quiet: duration },
-    },
-    probation: {
-      type: 'object',
-      additionalProperties: false,
-      description: 'A device that a reset or a reboot returned to service is on probation until it was busy for `busy` without a fault.',
-      properties: {
-        busy: duration,
-        kubelet: { enum: ['healthy', 'unhealthy'], description: 'Health value that the kubelet gets for a device on probation.' },
-      },
     },
     conditions: {
       type: 'object',

@@ -43,13 +43,6 @@ export interface FlappingPolicy {
   readonly quietMs: number;
 }
 
-export interface ProbationPolicy {
-  /** Busy time without a fault that ends it. */
-  readonly busyMs: number;
-  /** Health value that the kubelet gets for a device on probation. */
-  readonly kubelet: 'healthy' | 'unhealthy';
-}
-
 /** All rules of the engine. Immutable. */
 export interface HealthPolicy {
   /** Health value that the kubelet gets for a device in state unknown. */
@@ -61,7 +54,6 @@ export interface HealthPolicy {
   /** How long a missing device is remembered. */
   readonly missingRetentionMs: number;
   readonly flapping: FlappingPolicy;
-  readonly probation: ProbationPolicy;
   readonly ignore: readonly IgnoreRule[];
   /** Declarations, keyed by family and then by type. Each family also has the conditions that every device can have. */
   readonly specs: SpecMaps;
@@ -84,7 +76,6 @@ export const POLICY_DEFAULTS = {
   staleAfterMs: minutes(1),
   missingRetentionMs: hours(24),
   flapping: { count: 3, windowMs: hours(12), quietMs: hours(1) },
-  probation: { busyMs: hours(4), kubelet: 'healthy' },
   threshold: { growth: 0, windowMs: hours(1) },
 } as const;
 
@@ -116,8 +107,6 @@ export function createPolicy(input: PolicyInput): { readonly policy: HealthPolic
     windowMs: length(config.flapping?.window, POLICY_DEFAULTS.flapping.windowMs, 'flapping.window'),
     quietMs: length(config.flapping?.quiet, POLICY_DEFAULTS.flapping.quietMs, 'flapping.quiet'),
   };
-  const { busy, kubelet = POLICY_DEFAULTS.probation.kubelet } = config.probation ?? {};
-  const probation = { busyMs: length(busy, POLICY_DEFAULTS.probation.busyMs, 'probation.busy'), kubelet };
   const staleAfterMs = length(config['stale-after'], input.staleAfterMs ?? POLICY_DEFAULTS.staleAfterMs, 'stale-after');
   if (staleAfterMs === 0) problems.push('health.stale-after: must be longer than 0s');
   const policy: HealthPolicy = {
@@ -126,7 +115,6 @@ export function createPolicy(input: PolicyInput): { readonly policy: HealthPolic
     staleAfterMs: staleAfterMs === 0 ? POLICY_DEFAULTS.staleAfterMs : staleAfterMs,
     missingRetentionMs: input.missingRetentionMs ?? POLICY_DEFAULTS.missingRetentionMs,
     flapping,
-    probation,
     ignore: ignoreRules(config, specs, common, problems),
     specs,
     common,

@@ -6,7 +6,6 @@ export const BUSY_WITHOUT_HOLDER = 'BusyWithoutHolder';
 export const DIRTY_AFTER_USE = 'DirtyAfterUse';
 export const IDLE_HELD = 'IdleHeld';
 export const HELD_PORT_DOWN = 'HeldPortDown';
-export const POOR_PLACEMENT = 'PoorPlacement';
 export const BUSY_WAITING = 'BusyWaiting';
 export const STALLED = 'Stalled';
 export const SAME_ID = 'SameIdInPods';
@@ -96,19 +95,6 @@ export function useConditions(durations: UseDurations = DEFAULTS): readonly Cond
       forMs: seconds(60),
       use: true,
       ofHolder: true,
-    },
-    {
-      type: POOR_PLACEMENT,
-      class: 'self-clearing',
-      severity: 'info',
-      reasons: ['NearerSetFree'],
-      meaning:
-        'The container that holds this GPU would be nearer to its other devices with as many GPUs of the same model that are free now; the message names them. Off by default: `health.conditions: { "*.PoorPlacement": { enabled: true } }`.',
-      remedy: 'none',
-      source: 'The ways between its devices (`container_device_locality`) compared with those of the nearest free set, for 60 s.',
-      forMs: seconds(60),
-      use: true,
-      isOffByDefault: true,
     },
     {
       type: BUSY_WAITING,

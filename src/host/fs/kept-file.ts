@@ -10,12 +10,6 @@ const keptName = (path: string, number: number): string => `${path}.unused${numb
 
 const NUMBERS = Array.from({ length: MOST_KEPT }, (_, at) => at + 1);
 
-/** Files that agents kept, in the order of their numbers. None when the directory cannot be listed. */
-export async function keptFiles(path: string): Promise<readonly string[]> {
-  const present = new Set(await readdir(dirname(path)).catch(() => []));
-  return NUMBERS.map((number) => keptName(path, number)).filter((kept) => present.has(basename(kept)));
-}
-
 /**
  * Renames a file that this agent cannot use, so that no later write destroys it. No other kept file has the new name. When there are
  * {@link MOST_KEPT} of them, it replaces the last one. Resolves to the new path; undefined when the file cannot be renamed, as a device, a pipe
@@ -23,8 +17,8 @@ export async function keptFiles(path: string): Promise<readonly string[]> {
  */
 export async function setAside(path: string): Promise<string | undefined> {
   if (await isSpecial(path)) return undefined;
-  const taken = new Set(await keptFiles(path));
-  const kept = NUMBERS.map((number) => keptName(path, number)).find((name) => !taken.has(name)) ?? keptName(path, MOST_KEPT);
+  const taken = new Set(await readdir(dirname(path)).catch(() => []));
+  const kept = NUMBERS.map((number) => keptName(path, number)).find((name) => !taken.has(basename(name))) ?? keptName(path, MOST_KEPT);
   return await rename(path, kept).then(
     () => kept,
     () => undefined,

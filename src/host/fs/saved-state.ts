@@ -1,7 +1,6 @@
 import { type BigIntStats, constants } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
-import { keptFiles } from './kept-file.ts';
 import { openRegular } from './log-segments.ts';
 import { removeLeftovers, replaceFile } from './replace-file.ts';
 import { Cells, type Difference, difference, isChange } from './saved-change.ts';
@@ -26,12 +25,6 @@ export type SavedSections = Readonly<Record<string, Readonly<Record<string, unkn
 export type SavedRead =
   | { readonly body: SavedSections; readonly bootId: string; readonly ignored?: undefined }
   | { readonly body?: undefined; readonly ignored: SavedIgnored; readonly message: string };
-
-/** A file that an agent kept and does not use. */
-export interface KeptRead {
-  readonly path: string;
-  readonly saved: Extract<SavedRead, { readonly bootId: string }>;
-}
 
 interface Header {
   readonly format: string;
@@ -79,16 +72,6 @@ export class SavedStateFile {
     await removeLeftovers(this.#path);
     const read = await readUntrustedFile(this.#path, this.#maxBytes);
     return read.problem === undefined ? decodeSaved(this.#format, read.text) : ignored(IGNORED[read.problem], read.reason);
-  }
-
-  /** Returns the kept files of a version that this agent reads, with their content. */
-  async kept(): Promise<readonly KeptRead[]> {
-    const paths = await keptFiles(this.#path);
-    const reads = await Promise.all(paths.map((path) => readUntrustedFile(path, this.#maxBytes)));
-    return reads.flatMap((read, at) => {
-      const saved = read.problem === undefined ? decodeSaved(this.#format, read.text) : undefined;
-      return saved === undefined || saved.ignored !== undefined ? [] : [{ path: paths[at] as string, saved }];
-    });
   }
 
   /**

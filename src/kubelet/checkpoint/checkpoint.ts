@@ -28,7 +28,7 @@ export class CheckpointReader {
   readonly #path: string;
   readonly #clock: Clock;
   readonly #parts: UntrustedFileDependencies;
-  readonly #cache: DocumentCache<Checkpoint>;
+  readonly #cache: DocumentCache<ReturnType<typeof parseCheckpoint>>;
   readonly #reads = new SingleFlight(() => this.#read());
   /** The latest complete read, and the file that gave it. */
   #latest: { readonly mark: string; readonly read: CheckpointRead } | undefined;
@@ -85,10 +85,8 @@ export class CheckpointReader {
     });
     if (read === undefined) return NOTHING;
     if (isProblem(read)) return { entries: [], problem: read };
-    const { entries, count } = read.value;
-    if (entries === undefined) return this.#problem('not-a-checkpoint', 'it is no device checkpoint');
-    if (count <= entries.length) return { entries, isComplete: true };
-    return { ...this.#problem('too-many-entries', `it has ${count} entries; the first ${MOST_ENTRIES} are used`), entries };
+    if (read.value === undefined) return this.#problem('not-a-checkpoint', 'it is no device checkpoint');
+    return { entries: read.value, isComplete: true };
   }
 
   #problem(code: CheckpointReason, reason: string): CheckpointRead {
@@ -107,23 +105,12 @@ async function markOf(path: string): Promise<string | undefined> {
 
 /** The checkpoint of 1,000 pods with 16 devices each has less than 4 MiB and 150,000 entries of JSON. */
 const BOUNDS: Bounds = { mostBytes: 8 * 1_048_576, mostEntries: 250_000, mostDepth: 16 };
-/** Entries of containers that are used. */
-export const MOST_ENTRIES = 20_000;
 
-/** A checkpoint of the kubelet. */
-export interface Checkpoint {
-  /** {@link MOST_ENTRIES} at most. Undefined: the text is truncated or no checkpoint. */
-  readonly entries: readonly CheckpointEntry[] | undefined;
-  /** Number of entries in the file. */
-  readonly count: number;
-}
-
-export const checkpointKind: DocumentKind<Checkpoint> = {
+export const checkpointKind: DocumentKind<ReturnType<typeof parseCheckpoint>> = {
   bounds: BOUNDS,
   parse(text) {
-    const entries = parseCheckpoint(text);
-    const value = { entries: entries?.slice(0, MOST_ENTRIES), count: entries?.length ?? 0 };
-    return { value, isComplete: entries !== undefined };
+    const value = parseCheckpoint(text);
+    return { value, isComplete: value !== undefined };
   },
 };
 

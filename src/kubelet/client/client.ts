@@ -19,7 +19,7 @@ import type { Allocatable, PodResourcesReason } from '../../model/pod-resources.
 import { keptBy } from '../../model/readings.ts';
 import { type Attribution, allocatableFrom, attributionFrom } from '../allocations/allocations.ts';
 import type { PodResourcesOptions } from '../options.ts';
-import { ALLOCATABLE_SHAPE, areSameEntries, entriesIn, LIST_SHAPE, limitEntries } from './entry-limits.ts';
+import { areSameEntries, entriesIn } from './entries.ts';
 
 export type ListResult =
   /** `identity` identifies the socket that answered. A different value means a different kubelet process. */
@@ -28,8 +28,6 @@ export type ListResult =
       readonly api: 'v1' | 'v1alpha1';
       readonly attribution: Attribution;
       readonly identity: string;
-      /** Set when the answer has more entries than the limits, so that the attribution is not complete. */
-      readonly excess?: Failure;
     }
   | { readonly ok: false; readonly failure: Failure };
 
@@ -93,22 +91,14 @@ export class PodResourcesClient {
     const now = socketAt(socket);
     // The socket was replaced during the call. The answer may be from either kubelet, and a new one does not list pods yet: ask again.
     if (now.kind === 'socket' && now.identity !== state.identity) return this.list();
-    const { message, dropped } = result.answer;
-    const excess = dropped === 0 ? {} : { excess: excessFailure(socket, 'List', `${dropped} pods`) };
-    return { ok: true, api: this.#api, attribution: attributionOf(message), identity: state.identity, ...excess };
+    return { ok: true, api: this.#api, attribution: attributionOf(result.answer), identity: state.identity };
   }
 
   /** Call this only after a successful `list`. */
   async allocatable(): Promise<AllocatableResult> {
     if (this.#api !== 'v1' || !this.#hasAllocatable) return { kind: 'unsupported' };
     const result = await this.#ask('GetAllocatableResources', ALLOCATABLE, AllocatableResourcesRequest.create());
-    // A part of the capacity would be a wrong number, so an answer with too many entries is not used.
-    if (result.error === undefined && result.answer.dropped > 0)
-      return {
-        kind: 'failed',
-        failure: excessFailure(this.#options.socket, 'GetAllocatableResources', `${result.answer.dropped} entries`),
-      };
-    if (result.error === undefined) return { kind: 'answer', allocatable: allocatableOf(result.answer.message) };
+    if (result.error === undefined) return { kind: 'answer', allocatable: allocatableOf(result.answer) };
     if (isUnsupported(result.error)) {
       this.#hasAllocatable = false;
       return { kind: 'unsupported' };
@@ -130,7 +120,7 @@ export class PodResourcesClient {
     this.#connection.reset();
   }
 
-  async #list(): Promise<CallResult<Limited<ListPodResourcesResponse>>> {
+  async #list(): Promise<CallResult<ListPodResourcesResponse>> {
     const request = ListPodResourcesRequest.create();
     if (this.#api === 'v1') {
       const result = await this.#ask('List', LIST, request);
@@ -156,39 +146,29 @@ export class PodResourcesClient {
   }
 }
 
-/** A decoded answer, and the number of its entries that exceeded the limits. */
-interface Limited<T> {
-  readonly message: T;
-  readonly dropped: number;
-}
-
 /** A larger answer is decoded each time, so that no copy of it is kept. */
 const MOST_KEPT_BYTES = 1_048_576;
 
-function limited<Request, Answer>(
+function unordered<Request, Answer>(
   { path, requestSerialize }: Pick<Method<Request, unknown>, 'path' | 'requestSerialize'>,
-  shape: typeof LIST_SHAPE,
   decode: (bytes: Uint8Array) => Answer,
-): Method<Request, Limited<Answer>> {
-  let latest: { readonly entries: ReadonlyMap<string, number>; readonly answer: Limited<Answer> } | undefined;
+): Method<Request, Answer> {
+  let latest: { readonly entries: ReadonlyMap<string, number>; readonly answer: Answer } | undefined;
   // The same entries in any order are the same answer, and the same object: the order of the kubelet is random.
-  const responseDeserialize = (bytes: Buffer): Limited<Answer> => {
+  const responseDeserialize = (bytes: Buffer): Answer => {
     const entries = bytes.length > MOST_KEPT_BYTES ? undefined : entriesIn(bytes);
     if (latest !== undefined && entries !== undefined && areSameEntries(entries, latest.entries)) return latest.answer;
-    const { bytes: kept, dropped } = limitEntries(bytes, shape);
-    const answer = { message: decode(kept), dropped };
-    latest = entries === undefined || dropped > 0 ? undefined : { entries, answer };
+    const answer = decode(bytes);
+    latest = entries && { entries, answer };
     return answer;
   };
   return { path, requestSerialize, responseDeserialize };
 }
 
-const LIST = limited(v1.list, LIST_SHAPE, (bytes) => ListPodResourcesResponse.decode(bytes));
+const LIST = unordered(v1.list, (bytes) => ListPodResourcesResponse.decode(bytes));
 // v1alpha1 messages have a subset of the v1 fields, with the same names and numbers.
-const LIST_ALPHA = limited(v1alpha1.list, LIST_SHAPE, (bytes) =>
-  ListPodResourcesResponse.fromPartial(ListPodResourcesResponseAlpha.decode(bytes)),
-);
-const ALLOCATABLE = limited(v1.getAllocatableResources, ALLOCATABLE_SHAPE, (bytes) => AllocatableResourcesResponse.decode(bytes));
+const LIST_ALPHA = unordered(v1alpha1.list, (bytes) => ListPodResourcesResponse.fromPartial(ListPodResourcesResponseAlpha.decode(bytes)));
+const ALLOCATABLE = unordered(v1.getAllocatableResources, (bytes) => AllocatableResourcesResponse.decode(bytes));
 
 const attributionOf = keptBy(attributionFrom);
 const allocatableOf = keptBy(allocatableFrom);
@@ -230,11 +210,6 @@ export async function callFailure(path: string, method: string, error: CallError
   if (state.kind !== 'socket') return pathFailure(path, state);
   if (errno !== undefined) return errnoFailure(path, errno);
   return { reason: 'protocol-error', message: `${path}: ${method}: the connection was closed or the peer does not speak gRPC` };
-}
-
-/** The answer has more entries than the agent reads. `what` says how many were left out. */
-export function excessFailure(path: string, method: string, what: string): Failure {
-  return { reason: 'too-many-entries', message: `${path}: ${method}: the answer has too many entries; ${what} were not read` };
 }
 
 /** Classifies a failed call by its gRPC status only. */

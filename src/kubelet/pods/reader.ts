@@ -21,7 +21,6 @@ import {
   podName,
 } from '../../model/pod-resources.ts';
 import { callFailure, pathFailure } from '../client/client.ts';
-import { LIST_LABELED_PODS_SHAPE, LIST_PODS_SHAPE, limitEntries } from '../client/entry-limits.ts';
 import type { PodsApiOptions } from '../options.ts';
 
 export interface PodsReaderSettings {
@@ -58,7 +57,7 @@ const REST_MS = { first: 2_000, longest: 30_000 };
 export class PodsReader {
   readonly #settings: PodsReaderSettings;
   readonly #connection: GrpcConnection;
-  readonly #listPods: Method<ListPodsRequest, Answer>;
+  readonly #listPods: Method<ListPodsRequest, PodFactsByName>;
   #facts: PodFactsByName = new Map();
   /** The facts as text, to find out whether an answer differs. */
   #text = '[]';
@@ -147,10 +146,8 @@ export class PodsReader {
     if (this.#identity !== undefined && this.#identity !== state.identity) this.#incompleteUntilMs = nowMs + HOLD_MS;
     this.#identity = state.identity;
     this.#validMs = nowMs;
-    this.#publish(nowMs < this.#incompleteUntilMs ? new Map([...this.#facts, ...answer.facts]) : answer.facts);
-    this.#reportProblem(
-      answer.dropped === 0 ? undefined : `${options.socket}: the answer has too many entries; ${answer.dropped} pods were not read`,
-    );
+    this.#publish(nowMs < this.#incompleteUntilMs ? new Map([...this.#facts, ...answer]) : answer);
+    this.#reportProblem(undefined);
     if (this.#isStarting) this.#settings.onReady?.();
     this.#isStarting = false;
   }
@@ -176,19 +173,12 @@ export class PodsReader {
   }
 }
 
-interface Answer {
-  readonly facts: PodFactsByName;
-  /** Number of pods that exceeded the limits. */
-  readonly dropped: number;
-}
-
-const listPods = (labels: readonly string[]): Method<ListPodsRequest, Answer> => ({
+const listPods = (labels: readonly string[]): Method<ListPodsRequest, PodFactsByName> => ({
   path: PodsService.listPods.path,
   requestSerialize: PodsService.listPods.requestSerialize,
   responseDeserialize(bytes) {
-    const { bytes: kept, dropped } = limitEntries(bytes, labels.length === 0 ? LIST_PODS_SHAPE : LIST_LABELED_PODS_SHAPE);
-    const byUid = labels.length === 0 ? undefined : podLabelsFrom(ListPodLabelsResponse.decode(kept), labels);
-    return { facts: podFactsFrom(ListPodsResponse.decode(kept), byUid), dropped };
+    const byUid = labels.length === 0 ? undefined : podLabelsFrom(ListPodLabelsResponse.decode(bytes), labels);
+    return podFactsFrom(ListPodsResponse.decode(bytes), byUid);
   },
 });
 

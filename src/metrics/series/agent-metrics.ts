@@ -17,6 +17,12 @@ const FACTS = 'systeminformation, at start and a few times a day.';
 export const agentMetrics = {
   build: gauge('device_agent_build_info', 'Version of the agent; always 1.', ['version', 'revision', 'node_version'], AGENT),
   node: gauge('device_agent_node_info', 'The node, as Kubernetes names it; always 1.', ['node'], 'NODE_NAME, else the host name.'),
+  failures: gauge(
+    'device_unhealthy_incidents',
+    'How often the device became unhealthy within the last seven days, under this name or another one.',
+    ['device'],
+    'Kept incidents; absent without one. docs/incidents.md.',
+  ),
   snapshotTime: gauge(
     'device_agent_snapshot_timestamp_seconds',
     'When the snapshot that this page shows was taken.',
@@ -50,6 +56,12 @@ export const agentMetrics = {
     'When the web configuration in use was read.',
     [],
     WEB_CONFIG,
+  ),
+  ledgerDamaged: gauge(
+    'device_agent_usage_ledger_damaged_lines',
+    'Lines of the ledger of usage that cannot be read, at the latest report.',
+    [],
+    'Agent; absent before the first report of usage.',
   ),
   socketUp: gauge(
     'device_agent_socket_up',
@@ -89,7 +101,9 @@ export function addAgent(
   addConfig(page, stats.config);
   addRequests(page, stats);
   addPlugin(page, stats.plugin);
+  for (const { device, count } of stats.failures ?? []) page.add(agentMetrics.failures, labelText({ device }), count);
   addWebConfig(page, stats.webConfig);
+  if (stats.ledgerDamagedLines !== undefined) page.add(agentMetrics.ledgerDamaged, '', stats.ledgerDamagedLines);
   for (const { name, problem } of stats.sockets ?? [])
     page.add(agentMetrics.socketUp, labelText({ socket: name }), problem === undefined ? 1 : 0);
   if (shown === undefined) return;

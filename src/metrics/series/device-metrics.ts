@@ -61,25 +61,6 @@ export const deviceMetrics = {
     labels: ['state'],
     source: 'Verdict.',
   },
-  incidents: {
-    name: 'device_incidents_total',
-    type: 'counter',
-    help: 'How often the device got into the state, by the condition that led the verdict. It belongs to the hardware, and goes on over restarts and reboots. A series begins with its first incident, at 1.',
-    labels: ['condition', 'state'],
-    source: 'Verdict. Changes of one device within ten seconds are one incident: docs/incidents.md.',
-  },
-  probation: gauge(
-    'device_probation',
-    '1 while the device is on probation: a fatal condition ended by a reset or a reboot, and the device has not been busy for long enough since.',
-    ['condition'],
-    'Verdict. Absent when it is not on probation, and while it is unhealthy: docs/health.md.',
-  ),
-  probationBusy: gauge(
-    'device_probation_busy_seconds',
-    'Busy time without a fault of a device on probation.',
-    [],
-    'Verdict. Absent while no read has shown whether the device works. A family without utilization never shows it, so its probation does not end.',
-  ),
   lastRead: gauge(
     'device_last_read_timestamp_seconds',
     'When the device was last read.',
@@ -105,7 +86,7 @@ export function addDevice(page: Page, { key, device, missingSinceMs, stale, verd
 const deviceLabel = keptBy(({ id }: Device) => labelText({ device: id }));
 
 function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
-  const { state, sinceMs, transitions, conditions, ignored = [], unchecked = [], probation } = verdict;
+  const { state, sinceMs, transitions, conditions, ignored = [], unchecked = [] } = verdict;
   if (state !== 'unknown') page.add(deviceMetrics.healthy, label, state === 'unhealthy' ? 0 : 1);
   if (sinceMs > 0) page.add(deviceMetrics.healthSince, label, sinceMs / 1_000);
   for (const [one, labels] of STATE_LABELS) {
@@ -123,11 +104,6 @@ function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
     const [condition, ...part] = key.split('/');
     page.add(deviceMetrics.unchecked, joinLabels(label, labelText({ condition, part: part.join('/') || undefined })), 1);
   }
-  for (const { condition, state: reached, count } of verdict.incidents ?? []) {
-    page.add(deviceMetrics.incidents, joinLabels(label, labelText({ condition, state: reached })), count);
-  }
-  if (probation !== undefined) page.add(deviceMetrics.probation, joinLabels(label, labelText({ condition: probation.condition })), 1);
-  if (probation?.busyMs !== undefined) page.add(deviceMetrics.probationBusy, label, probation.busyMs / 1_000);
   for (const condition of ignored) page.add(deviceMetrics.ignored, joinLabels(label, conditionLabels(condition)), 1);
 }
 

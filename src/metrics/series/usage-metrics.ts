@@ -74,7 +74,7 @@ export function* addUsage(
     addReadings(page, counters, labels, Readings.of(hasZeros ? own : own.filter(({ value }) => Number(value) !== 0)));
     if (page.isStep) yield;
   }
-  for (const one of devices) if (one.endedAtMs === undefined) addDevice(page, one);
+  for (const one of devices) addDevice(page, one);
 }
 
 /** Of several accounts with the same labels, the one that goes on, or else the one that ended last. */
@@ -129,5 +129,5 @@ function gauge(name: string, help: string, source: string): MetricSpec {
 }
 
 function deviceTotal(name: string, help: string): MetricSpec {
-  return { name, type: 'counter', help, labels: [], source: ACCOUNT };
+  return { name, type: 'counter', help, labels: [], source: 'Count of the agent since its start.' };
 }

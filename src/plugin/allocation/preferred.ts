@@ -1,9 +1,9 @@
 import type { Device } from '../../model/device.ts';
 import { nearness, type Place, placeOf } from '../../model/locality.ts';
-import { nearestSet } from '../../model/nearest-set.ts';
 import type { PluginResource, Preference } from '../../model/plugin-resource.ts';
 import type { Offer } from '../offers/inventory.ts';
 import { Refusal } from './answer.ts';
+import { nearestSet } from './nearest-set.ts';
 
 /** Limits the distance matrix: 1,000 places would need a million distances. */
 const MOST_PLACES = 512;

@@ -1,24 +1,10 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import type { DeviceProcess } from '../../model/collection.ts';
-import {
-  ClientSearch,
-  type DrmIdentity,
-  DrmProcessFactsReader,
-  drmBytes,
-  drmIdentity,
-  drmValues,
-  readClients,
-} from '../kit/drm/clients.ts';
+import { drmBytes, drmIdentity, drmValues } from '../kit/drm/clients.ts';
+import { type DrmClient, DrmUsers, type EngineWork } from '../kit/drm/users.ts';
 import type { Pace } from '../kit/pace.ts';
 import { parseCount } from '../kit/text.ts';
-
-/** One client of the graphics driver: an open file of a render node, as `/proc/<pid>/fdinfo/<fd>` shows it. */
-interface DrmClient extends DrmIdentity {
-  readonly vramBytes?: number;
-  /** Nanoseconds that each engine worked for the client, keyed by the name of the driver. An engine that never worked is absent. */
-  readonly engineNs: ReadonlyMap<string, bigint>;
-}
 
 /** Most engines of one client. The driver has about ten. */
 const MOST_ENGINES = 32;
@@ -30,19 +16,15 @@ const MOST_ENGINES = 32;
 export function parseDrmClient(text: string): DrmClient | undefined {
   const values = drmValues(text);
   if (values.get('drm-driver') !== 'amdgpu') return undefined;
-  const engineNs = new Map<string, bigint>();
+  const engines = new Map<string, EngineWork>();
   for (const [key, value] of values) {
     const engine = /^drm-engine-([a-z0-9_]{1,32})$/.exec(key)?.[1];
     const ns = /^(\d{1,19}) ns$/.exec(value)?.[1];
-    if (engine !== undefined && ns !== undefined && engineNs.size < MOST_ENGINES) engineNs.set(engine, BigInt(ns));
+    if (engine !== undefined && ns !== undefined && engines.size < MOST_ENGINES) engines.set(engine, { busy: BigInt(ns), capacity: 1 });
   }
   // Older kernels have only drm-memory-vram. On newer ones it is the same value as drm-resident-vram.
-  const vramBytes = drmBytes(values.get('drm-resident-vram')) ?? drmBytes(values.get('drm-memory-vram'));
-  return {
-    ...drmIdentity(values),
-    ...(vramBytes !== undefined && { vramBytes }),
-    engineNs,
-  };
+  const memoryBytes = drmBytes(values.get('drm-resident-vram')) ?? drmBytes(values.get('drm-memory-vram'));
+  return { ...drmIdentity(values), ...(memoryBytes !== undefined && { memoryBytes }), engines };
 }
 
 /** Name of an engine as in `device_utilization_ratio`. The instances of a kind are one engine there. */
@@ -69,106 +51,44 @@ interface UsedGpu {
   readonly gpuId?: string;
 }
 
-/** Time on the engines of one client at one read. */
-interface Meter {
-  readonly engineNs: ReadonlyMap<string, bigint>;
-  readonly atMs: number;
-}
-
-interface ProcessUse {
-  readonly pid: number;
-  memoryBytes?: number;
-  computeUnits?: number;
-  /** Absent until an engine was read twice. */
-  utilization?: Map<string, number>;
-}
-
 /** Reads which processes use GPUs: compute processes from KFD, and all clients of render nodes from their fdinfo. */
 export class ProcessReader {
-  readonly #proc: Tree;
   readonly #kfd: KfdProcesses;
-  readonly #search: ClientSearch;
-  readonly #facts: DrmProcessFactsReader;
-  readonly #mostListed: number;
-  #meters = new Map<string, Meter>();
+  readonly #users: DrmUsers;
 
-  constructor(host: Host, mostListed: number) {
-    this.#proc = host.proc;
+  constructor(host: Host, most: number) {
     this.#kfd = new KfdProcesses(host.sys);
-    this.#search = new ClientSearch(host.proc, { most: mostListed, everyMs: SEARCH_MS });
-    this.#facts = new DrmProcessFactsReader(host.proc);
-    this.#mostListed = mostListed;
+    this.#users = new DrmUsers(host, { parse: parseDrmClient, engineOf, pace: { most, everyMs: SEARCH_MS } });
   }
 
   /** Why processes may be missing; undefined when none are searched, or the open files of all are known. */
   get hidden(): string | undefined {
-    return this.#mostListed > 0 ? this.#search.hidden : undefined;
+    return this.#users.hidden;
   }
 
   /** Returns the use of each GPU in the order of `gpus`; undefined where nothing shows the processes. */
   read(gpus: readonly UsedGpu[], pace: Pace): readonly (GpuUse | undefined)[] {
-    const { nowMs } = pace;
     const compute = this.#kfd.read();
-    this.#facts.renew();
-    const open = this.#search.find(pace, [...new Set((compute ?? []).map(({ pid }) => pid))]);
-    const isSearched = this.#mostListed > 0 && !this.#search.isRefused;
-    const meters = new Map<string, Meter>();
-    const uses = gpus.map((gpu): GpuUse | undefined => {
-      const isCompute = compute !== undefined && gpu.gpuId !== undefined;
-      if (!isCompute && !(isSearched && gpu.renderMinor !== undefined)) return undefined;
-      const byPid = new Map<number, ProcessUse>();
-      const useOf = (pid: number): ProcessUse => {
-        const use = byPid.get(pid) ?? { pid };
-        byPid.set(pid, use);
-        return use;
-      };
-      const card = `renderD${gpu.renderMinor}`;
-      const { clients } = readClients(this.#proc, this.#search, open, { card, nodes: [card] }, parseDrmClient);
-      for (const { pid, client, key } of clients) this.#addClient(useOf(pid), client, key, nowMs, meters);
-      for (const { pid, gpuId, vramBytes, computeUnits } of compute ?? []) {
-        if (gpuId !== gpu.gpuId) continue;
-        const use = useOf(pid);
-        // The memory of a compute process may also be in its fdinfo, so the larger value counts and not the sum.
-        if (vramBytes !== undefined) use.memoryBytes = Math.max(use.memoryBytes ?? 0, vramBytes);
-        if (computeUnits !== undefined) use.computeUnits = computeUnits;
-      }
-      // A hidden process may be the one that uses it.
-      if (!isCompute && byPid.size === 0 && this.#search.hidden !== undefined) return undefined;
-      return this.#useOf([...byPid.values()]);
+    const cards = gpus.map(({ renderMinor }) => ({ card: `renderD${renderMinor}`, nodes: [`renderD${renderMinor}`] }));
+    const uses = this.#users.read(cards, pace, [...new Set((compute ?? []).map(({ pid }) => pid))]);
+    return gpus.map(({ renderMinor, gpuId }, n): GpuUse | undefined => {
+      if (compute !== undefined && gpuId !== undefined) return this.#withCompute(uses[n]?.processes ?? [], compute, gpuId);
+      return renderMinor === undefined || !this.#users.isSearched || uses[n]?.hung !== undefined ? undefined : uses[n];
     });
-    this.#meters = meters;
-    return uses;
   }
 
-  #addClient(use: ProcessUse, { vramBytes, engineNs }: DrmClient, key: string, nowMs: number, meters: Map<string, Meter>): void {
-    if (vramBytes !== undefined) use.memoryBytes = (use.memoryBytes ?? 0) + vramBytes;
-    const before = this.#meters.get(key);
-    meters.set(key, { engineNs, atMs: nowMs });
-    if (before === undefined || nowMs <= before.atMs) return;
-    use.utilization ??= new Map();
-    for (const [name, ns] of engineNs) {
-      // An engine that never worked is left out, so it stood at 0.
-      const grownNs = Number(ns - (before.engineNs.get(name) ?? 0n));
-      if (grownNs < 0) continue;
-      const engine = engineOf(name);
-      use.utilization.set(engine, (use.utilization.get(engine) ?? 0) + grownNs / 1e6 / (nowMs - before.atMs));
+  #withCompute(processes: readonly DeviceProcess[], compute: readonly KfdUse[], of: string): GpuUse {
+    const byPid = new Map(processes.map((process) => [process.pid, process]));
+    const own = compute.filter(({ gpuId }) => gpuId === of);
+    for (const { pid, vramBytes } of own) {
+      const process = byPid.get(pid) ?? { pid, ...this.#users.factsOf(pid) };
+      // The memory of a compute process may also be in its fdinfo, so the larger value counts and not the sum.
+      const memory = vramBytes === undefined ? {} : { memoryUsedBytes: Math.max(process.memoryUsedBytes ?? 0, vramBytes) };
+      byPid.set(pid, { ...process, ...memory });
     }
-  }
-
-  #useOf(uses: readonly ProcessUse[]): GpuUse {
-    const units = uses.flatMap(({ computeUnits }) => computeUnits ?? []);
+    const units = own.flatMap(({ computeUnits }) => computeUnits ?? []);
     return {
-      processes: [...uses]
-        .sort((a, b) => a.pid - b.pid)
-        .map(({ pid, memoryBytes, utilization }) => ({
-          pid,
-          ...(memoryBytes !== undefined && { memoryUsedBytes: memoryBytes }),
-          // Several clients and engines of a kind may add up to more than the whole.
-          ...(utilization !== undefined && {
-            utilization: Object.fromEntries([...utilization].map(([engine, share]) => [engine, Math.min(share, 1)])),
-          }),
-          ...this.#facts.of(pid),
-        })),
+      processes: [...byPid.values()].sort((a, b) => a.pid - b.pid),
       ...(units.length > 0 && { computeUnits: units.reduce((a, b) => a + b, 0) }),
     };
   }

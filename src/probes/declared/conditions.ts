@@ -83,9 +83,7 @@ export function conditionsOf(declaration: Declaration): readonly ConditionSpec[]
   const hardware = hardwareOf(declaration);
   return [
     ...own,
-    ...[...(hardware.length > 0 ? busConditions : []), ...(driversOf(hardware).length > 0 ? [startFailed] : [])].filter(
-      ({ type }) => !own.some((one) => one.type === type),
-    ),
+    ...(hardware.length > 0 ? [...busConditions, startFailed] : []).filter(({ type }) => !own.some((one) => one.type === type)),
     ...(declaration.hwmon === true ? [hwmonCondition] : []),
     ...(declaration.pcie === true ? pcieConditions : []),
   ];
@@ -122,11 +120,16 @@ export function logRowsOf({ lines = [], conditions = [] }: Declaration): readonl
 /** With those of its traits. */
 export const allRowsOf = (declaration: Declaration): readonly LogRow[] => [
   ...logRowsOf(declaration),
-  ...startRows(driversOf(hardwareOf(declaration))),
+  ...startRowsOf(hardwareOf(declaration)),
   ...(declaration.pcie === true ? pcieLogRows : []),
 ];
 
-const driversOf = (hardware: readonly BusHardware[]): readonly string[] => [...new Set(hardware.flatMap(({ drivers = [] }) => drivers))];
+/** Where the drivers of some hardware are not known, a start of any driver counts. */
+function startRowsOf(hardware: readonly BusHardware[]): readonly LogRow[] {
+  if (hardware.length === 0) return [];
+  const isKnown = hardware.every(({ drivers }) => drivers !== undefined);
+  return startRows(isKnown ? [...new Set(hardware.flatMap(({ drivers = [] }) => drivers))] : []);
+}
 
 const time = <K extends string>(name: K, text: string | undefined): Partial<Record<K, Millis>> => {
   const value = text === undefined ? undefined : parseDuration(text);

@@ -327,8 +327,6 @@ const line = object(
   },
   ['event', 'drivers', 'text', 'means', 'source'],
 );
-/** A line of a driver in the kernel log. */
-export type DeclaredLine = Of<typeof line>;
 
 /** It has exactly one of {@link JUDGES}. */
 export type DeclaredCondition = Of<typeof condition>;

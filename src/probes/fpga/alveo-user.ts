@@ -10,7 +10,6 @@ import { atMostEvery, filesOf, numbered, type Survey } from './survey.ts';
 
 /** Use of a board by the programs of the node. */
 interface KdsUse {
-  readonly outstanding?: number | bigint;
   readonly executions?: number | bigint;
   readonly clients?: number | bigint;
   /** In the host's PID namespace. */
@@ -20,39 +19,29 @@ interface KdsUse {
 /** Parses `kdsstat`: lines of name and number, then `client pid:` and one number per line. Undefined when no value is known. */
 export function parseKdsStat(text: string): KdsUse | undefined {
   const field = (name: string): number | bigint | undefined => parseCount(new RegExp(`^${name}:\\s*(\\d+)\\s*$`, 'm').exec(text)?.[1]);
-  const outstanding = field('outstanding execs');
   const executions = field('total execs');
   const clients = field('contexts');
-  if (outstanding === undefined && executions === undefined && clients === undefined) return undefined;
+  if (executions === undefined && clients === undefined) return undefined;
   const tail = /^client pid:[^\S\n]*\n([\s\S]*)$/m.exec(text)?.[1] ?? '';
   const pids = [...tail.matchAll(/^\s*(\d{1,10})\s*$/gm)].map((match) => Number(match[1]));
-  return defined({ outstanding, executions, clients, pids: [...new Set(pids)].sort((a, b) => a - b) });
-}
-
-/** Used device memory of all banks. */
-interface MemoryUse {
-  readonly bytes: number | bigint;
-  readonly buffers: number;
+  return defined({ executions, clients, pids: [...new Set(pids)].sort((a, b) => a - b) });
 }
 
 /**
- * Parses `memstat_raw`: one line `bytes buffers 0` per bank, then a line of -22 (printed signed or unsigned), then lines per kind of
+ * Parses the used bytes of `memstat_raw`: one line `bytes buffers 0` per bank, then a line of -22 (printed signed or unsigned), then lines per kind of
  * buffer. The last lines count the same bytes again, so they are ignored.
  */
-export function parseMemStat(text: string): MemoryUse | undefined {
+export function parseMemStat(text: string): number | bigint | undefined {
   let bytes = 0n;
-  let buffers = 0;
   let banks = 0;
   for (const line of text.split('\n')) {
     const fields = line.trim().split(/\s+/);
     if (fields[1]?.startsWith('-') || fields[0]?.startsWith('-')) break;
     if (fields.length < 2 || !fields.slice(0, 2).every((field) => /^\d{1,20}$/.test(field))) continue;
     bytes += BigInt(fields[0] as string);
-    buffers += Number(fields[1]);
     banks += 1;
   }
-  if (banks === 0) return undefined;
-  return { bytes: plainValue(bytes), buffers };
+  return banks === 0 ? undefined : plainValue(bytes);
 }
 
 /** Parses `clock_freqs`, one line in MHz per clock. Returns hertz. 0 means that the shell lacks the clock and gives undefined. */
@@ -166,7 +155,6 @@ function parseOffline(text: string): number | undefined {
 function addState(builder: ReportBuilder, files: DeviceFiles, ready: bigint | undefined, isLoaded: boolean): void {
   if (ready !== undefined) {
     const isReady = ready !== 0n;
-    builder.add(metrics.ready, isReady);
     builder.find('NotReady', !isReady, `the management side ${isReady ? 'answers' : 'does not answer'}`);
   }
   const isBad = files.value('device_bad_state', parseFlag);
@@ -188,17 +176,13 @@ function addCalibration(builder: ReportBuilder, calibration: bigint | undefined,
   if (calibration === undefined || ready === undefined || ready === 0n) return;
   const isDone = calibration !== 0n;
   if (!isDone && !isLoaded) return;
-  builder.add(metrics.memoryCalibrated, isDone, { bank: 'all' });
   builder.find('MemoryUncalibrated', !isDone, `mig_calibration is ${calibration}`, { instance: 'all' });
 }
 
 function addUse(builder: ReportBuilder, kds: KdsUse, files: DeviceFiles): void {
   builder.add(metrics.executions, kds.executions);
-  builder.add(metrics.outstanding, kds.outstanding);
   builder.add(metrics.clients, kds.clients);
-  const memory = files.value('memstat_raw', parseMemStat);
-  builder.add(metrics.memoryUsed, memory?.bytes);
-  builder.add(metrics.memoryBuffers, memory?.buffers);
+  builder.add(metrics.memoryUsed, files.value('memstat_raw', parseMemStat));
 }
 
 /** Adds the clocks. Their interval is long, because a read can write a line to the kernel log when a clock is off its target. */

@@ -6,9 +6,8 @@ import type { DeviceFiles } from '../kit/device-files.ts';
 import { parseInteger } from '../kit/hwmon.ts';
 import { parseCount } from '../kit/text.ts';
 import { addMemoryBanks, addUserFunction, type UserRead } from './alveo-user.ts';
-import { addDriver, addPcie, addUpdates, pciIdentity, ReportBuilder, readPciFacts } from './board.ts';
+import { addPcie, addUpdates, pciIdentity, ReportBuilder, readPciFacts } from './board.ts';
 import { addInfo } from './manager.ts';
-import { metrics } from './metrics.ts';
 import { parseFlag } from './registers.ts';
 import { addSensors, HYSTERESIS, MAIN_KINDS, type NamedSensor, nameSensors, readMonitor } from './sensors.ts';
 import { atMostEvery, filesOf, numbered, type ProbeMemory, type Survey } from './survey.ts';
@@ -38,7 +37,6 @@ function addFirewall(builder: ReportBuilder, files: DeviceFiles): void {
     if (status.isUnknown) builder.find('FirewallTripped', 'unknown', 'the status of the firewall cannot be read');
     if (status.value === undefined) continue;
     const isTripped = Number(status.value) !== 0;
-    builder.add(metrics.firewallTripped, isTripped);
     // A firewall that has not tripped has the level -1, printed as unsigned.
     const level = isTripped ? files.value(`${name}/level`, parseCount) : undefined;
     builder.find('FirewallTripped', isTripped, `firewall status ${status.value}${level === undefined ? '' : ` at level ${level}`}`);
@@ -131,8 +129,7 @@ function readBoard(survey: Survey, { user, management }: Functions): DeviceRepor
   const isReadable = addPcie(builder, survey, pci.pciAddress) === 'readable';
   if (user !== undefined) builder.find('FunctionLost', false, `the user function ${user} is there`);
   // Without its flag file it has left the bus, or it has lost its driver.
-  else if (id !== management && sys.exists(`bus/pci/devices/${id}`)) addDriver(builder, readPciFacts(sys, id).driver);
-  else if (id !== management) builder.find('FunctionLost', true, `the user function ${id} is gone`);
+  else if (id !== management && !sys.exists(`bus/pci/devices/${id}`)) builder.find('FunctionLost', true, `the user function ${id} is gone`);
   const filesAt = (one: string): DeviceFiles => filesOf(survey, `bus/pci/devices/${one}`, id);
   const read: UserRead = isReadable && user !== undefined ? addUserFunction(builder, survey, id, filesAt(user)) : { pids: [] };
   /** Number of `/dev/xclmgmt<n>`. */

@@ -1,4 +1,3 @@
-import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
 import { doesPciFunctionAnswer, isAsleepState } from '../../host/pci/pcie.ts';
 import type { DeviceProcess, DeviceReport } from '../../model/collection.ts';
@@ -6,13 +5,13 @@ import type { BusHardware } from '../../model/declaration.ts';
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding, StatusFinding } from '../../model/health.ts';
+import { namesIn } from '../../model/known-text.ts';
 import type { Labels, MetricSpec, Reading, Value } from '../../model/metric.ts';
 import { asOf } from '../kit/pace.ts';
 import { type PciFunction, readPciFunction } from '../kit/pcie/function.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../kit/pcie/pcie.ts';
 import { allConditions, type ConditionName, conditions } from './conditions.ts';
-import { metrics } from './metrics.ts';
 import { atMostEvery, byUnits, filesOf, type Placed, type Survey } from './survey.ts';
 
 export type Told<T extends ConditionName> = Pick<StatusFinding, 'instance' | 'severity' | 'remedy'> & {
@@ -77,8 +76,6 @@ export type PciPresence = 'readable' | 'asleep' | 'gone';
 export function addPcie(builder: ReportBuilder, survey: Survey, address: string): PciPresence {
   const { sys } = survey.host;
   const answers = doesPciFunctionAnswer(sys, address);
-  const driver = sys.link(`bus/pci/devices/${address}/driver`);
-  if (driver !== undefined) addDriver(builder, basename(driver));
   if (answers === false) {
     builder.findings.push(...pcieErrorFindings({ link: { isAsleep: false }, aer: { errors: [], totals: {} }, answers }));
     return 'gone';
@@ -93,11 +90,6 @@ export function addPcie(builder: ReportBuilder, survey: Survey, address: string)
   return isAsleep ? 'asleep' : 'readable';
 }
 
-/** Adds the finding whether a driver is bound. A board that is bound to another driver on purpose, such as vfio-pci, has no fault. */
-export function addDriver(builder: ReportBuilder, driver: string | undefined): void {
-  builder.find('DriverUnbound', driver === undefined, driver === undefined ? 'no driver is bound' : `bound to ${driver}`);
-}
-
 /** Source: Linux Documentation/ABI/testing/sysfs-class-firmware. */
 const UPLOAD_STATES: ReadonlySet<string> = new Set(['receiving', 'preparing', 'transferring', 'programming']);
 
@@ -107,7 +99,6 @@ export function addUpdates(builder: ReportBuilder, survey: Survey, address: stri
   const states = uploads.flatMap(({ path }) => filesOf(survey, path, address).text('status') ?? []);
   const running = states.find((state) => UPLOAD_STATES.has(state));
   if (states.length === 0) return;
-  builder.add(metrics.updateRunning, running !== undefined);
   builder.find('UpdateRunning', running !== undefined, `firmware upload: ${running ?? 'idle'}`, { instance: 'upload' });
 }
 
@@ -130,7 +121,7 @@ interface BoardModel {
   readonly model: string;
 }
 
-/** Boards of dfl-pci. Source: Linux drivers/fpga/dfl-pci.c. Rows with the right subsystem take priority. */
+/** Boards of dfl-pci and ami. Source: Linux drivers/fpga/dfl-pci.c; AVED sw/AMI/driver/ami_pcie.h. Rows with the right subsystem take priority. */
 export const BOARDS: readonly BoardModel[] = [
   { vendor: '0x8086', device: '0xbcce', subsystem: '0x138d', model: 'Intel FPGA PAC D5005' },
   { vendor: '0x8086', device: '0xbcce', subsystem: '0x1770', model: 'Intel FPGA SmartNIC N6000-PL' },
@@ -144,20 +135,36 @@ export const BOARDS: readonly BoardModel[] = [
   { vendor: '0x8086', device: '0x0b2b', model: 'Intel FPGA PAC D5005' },
   { vendor: '0x1c2c', device: '0x1000', model: 'Silicom FPGA SmartNIC N5010' },
   { vendor: '0x1c2c', device: '0x1001', model: 'Silicom FPGA SmartNIC N5011' },
+  { vendor: '0x10ee', device: '0x50b4', model: 'Alveo V80' },
+  { vendor: '0x10ee', device: '0x50bc', model: 'Alveo V80P' },
 ];
 
+export const DRIVERS: readonly string[] = ['xocl', 'xclmgmt', 'ami', 'dfl-pci'];
+
+/** Functions of Alveo boards that xclmgmt, xocl and ami know, since U200. Source: XRT xocl/devices.h; ami_pcie.h. */
+const ALVEO: readonly string[] = namesIn(`
+  0x5000 0x5001 0x5004 0x5005 0x5008 0x5009 0x500c 0x500d 0x5020 0x5021 0x5028 0x5029 0x5030 0x5031 0x5034 0x5035 0x503c 0x503d 0x5044
+  0x5045 0x5048 0x5049 0x504e 0x504f 0x5050 0x5051 0x5058 0x5059 0x505c 0x505d 0x5060 0x5061 0x506c 0x506d 0x5074 0x5075 0x5078 0x5079
+  0x5086 0x5094 0x5095 0x5098 0x5099 0x50b4 0x50bc 0x513c 0x513d 0x6098 0x6099
+`);
+
+const amd = { vendor: '0x10ee', maker: 'AMD', classes: ['12'], kind: 'fpga' };
+
 /** An FPGA manager has boards of other drivers. */
-export const bus: readonly BusHardware[] = [
-  { what: 'AMD (Xilinx) accelerator', vendor: '0x10ee', maker: 'AMD', classes: ['12'], kind: 'fpga' },
+const hardware: readonly BusHardware[] = [
+  { what: 'AMD (Xilinx) Alveo', ...amd, devices: ALVEO },
+  { what: 'AMD (Xilinx) accelerator with a design of its user', ...amd, isListedByFault: true },
   {
     what: 'Intel FPGA card',
     vendor: '0x8086',
     maker: 'Intel',
     classes: ['12'],
-    devices: ['0x09c4', '0x0b2b', '0x0b30', '0xbcce'],
+    devices: ['0x09c4', '0x0b2b', '0x0b30', '0xbcbd', '0xbcc0', '0xbcce'],
     kind: 'fpga',
   },
+  { what: 'Silicom FPGA card', vendor: '0x1c2c', maker: 'Silicom', devices: ['0x1000', '0x1001'], kind: 'fpga' },
 ];
+export const bus = hardware.map((one): BusHardware => ({ ...one, drivers: DRIVERS, hasOtherDrivers: true }));
 
 /** Source: PCI ID repository; makers and resellers of Alveo boards from the list in AMD's device plugin. */
 const VENDORS: Readonly<Record<string, string>> = {
@@ -174,10 +181,19 @@ export function modelOf({ pciVendor: vendor, pciDevice: device, subsystem }: Pci
   return (rows.find((row) => row.subsystem === subsystem) ?? rows.find((row) => row.subsystem === undefined))?.model;
 }
 
-/** Returns true for processing accelerators of AMD and for physical functions in the table above. */
+/** Returns true for physical functions that a driver knows by their ids, and for accelerators of AMD that have another driver. */
 export function isFpgaBoard(facts: PciFacts): boolean {
+  const { pciVendor, pciDevice = '', classCode = '', driver } = facts;
   if (facts.physicalFunction !== undefined) return false;
-  return modelOf(facts) !== undefined || (facts.pciVendor === '0x10ee' && facts.classCode?.startsWith('0x12') === true);
+  if (modelOf(facts) !== undefined) return true;
+  return pciVendor === amd.vendor && classCode.startsWith('0x12') && (ALVEO.includes(pciDevice) || driver !== undefined);
+}
+
+/** A function that no driver knows, beside one that a driver knows, is for a design of the user, who loads a driver for it. */
+export function isOfDesign({ pciVendor, pciDevice = '', pciAddress = '' }: Device, all: readonly DeviceReport[]): boolean {
+  if (pciVendor !== amd.vendor || ALVEO.includes(pciDevice)) return false;
+  const isBeside = (other: Device): boolean => other.pciAddress?.startsWith(pciAddress.slice(0, -1)) === true;
+  return all.some(({ device }) => isBeside(device) && ALVEO.includes(device.pciDevice ?? ''));
 }
 
 /** Returns the members of a device that come from the PCI core. */

@@ -21,15 +21,6 @@ export const conditions = {
     source: `${PCI}: functions of one device`,
     recoveryMs: seconds(30),
   },
-  DriverUnbound: {
-    type: 'DriverUnbound',
-    class: 'latched',
-    severity: 'fatal',
-    reasons: ['NoDriver', 'Bound'],
-    meaning: 'No driver is bound to a known FPGA board, so it cannot be used. Boards that are bound to vfio-pci on purpose do not count.',
-    remedy: 'reload-driver',
-    source: `${PCI}: driver; ids from drivers/fpga/dfl-pci.c`,
-  },
   IdentityLost: {
     type: 'IdentityLost',
     class: 'latched',
@@ -158,7 +149,8 @@ export const conditions = {
     reasons: ['AboveCritical', 'CriticalAlarm', 'AboveWarning', 'Normal'],
     meaning: 'A sensor is at its critical temperature, or near the temperature at which the card shuts down.',
     remedy: 'check-cooling',
-    source: 'hwmon temp<n>_crit and temp1_crit_alarm; Alveo: 88 °C warning and 97 °C shutdown in the driver xclmgmt. 5 °C of hysteresis',
+    source:
+      'hwmon temp<n>_crit and temp1_crit_alarm; ami: temp<n>_lcrit_alarm, its upper critical limit; Alveo: 88 °C warning and 97 °C shutdown in the driver xclmgmt. 5 °C of hysteresis',
     recoveryMs: seconds(30),
   },
   SensorAbsent: {
@@ -202,10 +194,11 @@ export const conditions = {
     type: 'NotReady',
     class: 'in-progress',
     severity: 'fatal',
-    reasons: ['PeerNotReady', 'Ready'],
-    meaning: 'The board does not become ready: its management function or daemon is missing.',
+    reasons: ['PeerNotReady', 'Initializing', 'DataMissing', 'NoController', 'Compatibility', 'ShutDown', 'Ready'],
+    meaning:
+      'The board does not become ready: its management function, daemon or controller is missing. A board of the driver ami can be used without its controller, or with one of another version; then it has no sensors, or few functions.',
     remedy: 'inspect',
-    source: `${XRT}: ready of the user function`,
+    source: `${XRT}: ready of the user function; AVED sw/AMI/driver/ami_top.h: dev_state`,
     forMs: seconds(60),
   },
   MemoryUncalibrated: {
@@ -271,7 +264,7 @@ export type ConditionName = keyof typeof conditions;
 /** Conditions of this family and of all PCIe devices. */
 export const allConditions: readonly ConditionSpec[] = [
   ...Object.values(conditions),
-  ...busConditions.filter(({ type }) => type !== conditions.DriverUnbound.type),
+  ...busConditions,
   pcieLinkCondition,
   ...pcieErrorConditions,
 ];

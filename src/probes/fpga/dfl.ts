@@ -13,7 +13,7 @@ import {
   readPciFacts,
   type Unit,
 } from './board.ts';
-import { addBridges, addInfo, addManager, readManager } from './manager.ts';
+import { addInfo, addManager, readManager } from './manager.ts';
 import { metrics } from './metrics.ts';
 import {
   addEngineErrors,
@@ -95,7 +95,6 @@ function addDriverFacts(builder: ReportBuilder, survey: Survey, board: DflBoard,
   const compatId = engine === undefined ? undefined : addEngine(builder, engine, files, isDead);
   const manager = onBoard(board, survey.managers)[0];
   if (manager !== undefined) addManager(builder, readManager(files.in(manager.path)));
-  addBridges(builder, survey, onBoard(board, survey.bridges), address);
   if (isDead) {
     addIdentity(builder, 'bitstream_id', true);
     addInfo(builder, { stack: 'dfl', compat_id: compatId });
@@ -135,7 +134,7 @@ function readCompatId(files: DeviceFiles): string | undefined {
   return region === undefined ? undefined : regions?.below(region).value('compat_id', parseId);
 }
 
-/** Memory interfaces: feature devices with files `inf<n>_init_done` and `inf<n>_cal_fail`. */
+/** Memory interfaces: feature devices with files `inf<n>_cal_fail`. */
 function addMemory(builder: ReportBuilder, engine: DeviceFiles): void {
   const banks = new Set<string>();
   for (const name of numbered(engine, /^dfl_dev\.\d+$/)) {
@@ -145,9 +144,7 @@ function addMemory(builder: ReportBuilder, engine: DeviceFiles): void {
       const bank = banks.has(interfaceName) ? `${name}_${interfaceName}` : interfaceName;
       banks.add(bank);
       const hasFailed = files.value(file, parseFlag);
-      const isDone = files.value(`${interfaceName}_init_done`, parseFlag);
       if (hasFailed === undefined) continue;
-      builder.add(metrics.memoryCalibrated, !hasFailed && isDone !== false, { bank });
       const message = `memory interface ${bank}: calibration ${hasFailed ? 'failed' : 'did not fail'}`;
       builder.find('MemoryUncalibrated', hasFailed, message, { instance: bank });
     }
@@ -215,8 +212,6 @@ function addPort(builder: ReportBuilder, { memory, options }: Survey, files: Dev
   else reportPowerState(builder, files.once('power_state', parseRegister));
   for (const instance of EVENT_LEVELS) {
     const isLatched = card.isDead ? 'unknown' : files.value(`${instance}_event`, parseFlag);
-    if (typeof isLatched === 'boolean')
-      builder.add(metrics.throttleEvents, memory.rises(`${id}/${instance}`, isLatched), { level: instance });
     const message = card.isDead ? ones : `${instance}_event is ${isLatched === true ? 'latched' : 'clear'}`;
     builder.find('ThrottleEvent', isLatched, message, { instance });
   }

@@ -14,7 +14,7 @@ import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
 import { startFailed, startRows } from '../kit/pcie/bus-conditions.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { sensorProblems } from '../kit/temperature.ts';
-import { BOARDS, bus } from './board.ts';
+import { BOARDS, bus, DRIVERS } from './board.ts';
 import { allConditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
 import { createFpgaProbe } from './probe.ts';
@@ -132,7 +132,7 @@ const xrt = (text: string): RegExp => new RegExp(`^(?:\\S{1,64} [0-9a-f]{1,16} )
 
 /** Lines of XRT, of DFL, and of the FPGA managers of the kernel. */
 const logRows: readonly LogRow[] = [
-  ...startRows(['xocl', 'xclmgmt', 'ami', 'dfl-pci']),
+  ...startRows(DRIVERS),
   {
     name: 'firewall-tripped',
     drivers: xrtDrivers,
@@ -206,7 +206,7 @@ const logRows: readonly LogRow[] = [
  */
 export const family = defineFamily({
   name: 'fpga',
-  summary: 'FPGA boards: Intel DFL, AMD Alveo (XRT), and FPGAs of SoCs known to the FPGA manager',
+  summary: 'FPGA boards: Intel DFL, AMD Alveo (XRT and ami), and FPGAs of SoCs known to the FPGA manager',
   kinds: ['fpga', 'port'],
   partSums: [
     {
@@ -237,8 +237,8 @@ export const family = defineFamily({
         inf#_init_done instance level mig_calibration ready recovery
         xmc_heartbeat_stall clock_freqs devices kdsstat memstat_raw state status vmr_status
       `),
-      texts: ['bmcfw_version', 'VBNV', 'bitstream_id'],
-      designs: ['afu_id', 'compat_id', 'interface_uuids', 'xclbinuuid'],
+      texts: ['bmcfw_version', 'VBNV', 'bitstream_id', 'amc_version', 'dev_name'],
+      designs: ['afu_id', 'compat_id', 'interface_uuids', 'xclbinuuid', 'logic_uuid'],
     },
   },
 });

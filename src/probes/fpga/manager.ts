@@ -75,15 +75,6 @@ export function addManager(builder: ReportBuilder, { state, status: read }: Mana
   } else if (state !== undefined) builder.find('ProgramFailed', false, says);
 }
 
-/** Adds the bridges of one board, or those that belong to no PCI board. */
-export function addBridges(builder: ReportBuilder, survey: Survey, bridges: readonly Placed[], device: string): void {
-  for (const bridge of bridges) {
-    const state = filesOf(survey, bridge.path, device).text('state');
-    if (state !== 'enabled' && state !== 'disabled') continue;
-    builder.add(metrics.bridgeEnabled, state === 'enabled', { bridge: bridge.owner ?? bridge.name });
-  }
-}
-
 /**
  * Reads FPGAs that only a manager shows. FPGAs in SoCs and on serial buses get the name of the device that registered the manager. PCI
  * boards without DFL or XRT get their address. `taken` holds the addresses that are already reported.
@@ -113,7 +104,6 @@ function readManaged(survey: Survey, manager: Placed, id: string, isOnlyEmbedded
   const sample: ManagerSample = isReadable ? readManager(files) : { status: [] };
   if (isReadable) addManager(builder, sample);
   const onBoard = (other: Placed): boolean => other.address === manager.address && (manager.address !== undefined || isOnlyEmbedded);
-  if (isReadable) addBridges(builder, survey, survey.bridges.filter(onBoard), id);
   const compatId = isReadable ? regionId(survey, onBoard, id) : undefined;
   if (compatId !== undefined) addInfo(builder, { stack: 'manager', compat_id: compatId });
   const pci: Partial<PciFunction> = manager.address === undefined ? {} : readPciFunction(sys, manager.address);

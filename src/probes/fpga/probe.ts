@@ -8,13 +8,14 @@ import type { LogRow } from '../kit/log-row.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { Bus } from '../kit/pcie/bus.ts';
 import { readAlveoBoards } from './alveo.ts';
+import { addAmi } from './ami.ts';
 import {
-  addDriver,
   addPcie,
   bus,
   type DflFunction,
   groupByBoard,
   isFpgaBoard,
+  isOfDesign,
   pciIdentity,
   ReportBuilder,
   readPciFacts,
@@ -34,7 +35,8 @@ export function createFpgaProbe(host: Host, options: FpgaOptions, logRows: reado
       memory.begin();
       const found = collect(makeSurvey(host, options, memory));
       const reports = found.reports.map((report) => identified(report, identities));
-      return log.withLogs(onBus.added({ ...found, reports }, log));
+      const all = onBus.added({ ...found, reports }, log);
+      return log.withLogs({ ...all, reports: all.reports.filter(({ device }) => !isOfDesign(device, all.reports)) });
     },
     watch: (wake) => log.watch(wake),
     close: () => log.close(),
@@ -78,20 +80,14 @@ function scanBus({ host: { sys } }: Survey, taken: ReadonlySet<string>): readonl
   return left.filter((address) => VENDORS.has(sys.text(`${BUS}/${address}/vendor`)?.toLowerCase() ?? ''));
 }
 
-/** A second function of a card that has a driver is for a design of its user, who loads the driver for it. */
-const isOfDesign = ({ sys }: Host, address: string): boolean => {
-  const slot = address.slice(0, -1);
-  return sys.list(BUS).some((other) => other.startsWith(slot) && other !== address && sys.link(`${BUS}/${other}/driver`) !== undefined);
-};
-
-/** Reports a board without a driver, or with a driver that reports no values, such as `vfio-pci` or a custom driver. */
+/** Reports a board without a driver, with ami, or with a driver that reports no values, such as `vfio-pci` or a custom driver. */
 function readBareBoard(survey: Survey, address: string): readonly DeviceReport[] {
   const pci = readPciFacts(survey.host.sys, address);
-  if (!isFpgaBoard(pci) || (pci.driver === undefined && isOfDesign(survey.host, address))) return [];
+  if (!isFpgaBoard(pci)) return [];
   const builder = new ReportBuilder();
-  addPcie(builder, survey, address);
-  if (pci.driver === undefined) addDriver(builder, pci.driver);
-  return [builder.report({ family: 'fpga', id: address, kind: 'fpga', aliases: [], ...pciIdentity(pci), stack: 'none' })];
+  const isReadable = addPcie(builder, survey, address) === 'readable';
+  const own = isReadable && pci.driver === 'ami' ? addAmi(builder, survey, address) : { stack: 'none' };
+  return [builder.report({ family: 'fpga', id: address, kind: 'fpga', aliases: [], ...pciIdentity(pci), ...own })];
 }
 
 /** Reads all boards of Intel's driver, with their ports. */

@@ -13,10 +13,12 @@ import { atMostEvery, filesOf, type Survey } from './survey.ts';
 const METRICS: Readonly<Partial<Record<SensorKind, MetricSpec>>> = {
   temp: metrics.temperature,
   power: metrics.power,
+  in: metrics.voltage,
+  curr: metrics.current,
   fan: metrics.fanSpeed,
 };
 
-/** Kinds that are read. Voltage and current of the supply rails would be up to 80 series per board. */
+/** Kinds that are read of DFL and XRT boards. Voltage and current of the supply rails would be up to 80 series per board. */
 export const MAIN_KINDS: readonly SensorKind[] = ['temp', 'power', 'fan'];
 
 /** A condition ends when the sensor is this many °C below its limit. */
@@ -31,8 +33,27 @@ export type NamedSensor = Sensor & { readonly name: string };
 /** Reads the channels of the monitor in the directory of the files. Failures become problems of the device. */
 export const readMonitor = (files: DeviceFiles, request: ChannelRequest): readonly Sensor[] =>
   channelsIn(files, '.', request)
-    .filter(({ file }) => file !== undefined)
-    .map((channel) => ({ channel, directory: files.directory, ...readChannel(files, channel, 'once', channel.name) }));
+    .filter((channel) => channel.file !== undefined && isFitted(files, channel))
+    .map((channel) => ({ channel, directory: files.directory, ...readSafely(files, channel) }));
+
+/** The driver ami has a file for it. */
+function isFitted(files: DeviceFiles, channel: Channel): boolean {
+  const status = channel.attribute('status');
+  return status === undefined || files.text(status) === 'Sensor Present and Valid';
+}
+
+/** Error of a value that must not be read. */
+const WITHHELD = 'above its critical limit';
+
+/**
+ * A read of a value above its upper critical limit, which ami names `lcrit`, makes ami end all programs that use the board (ami_hwmon.c,
+ * read_sensor_val). A read of the alarm does not.
+ */
+function readSafely(files: DeviceFiles, channel: Channel): RowValue<number> {
+  const alarm = readAttribute(files, channel, 'lcrit_alarm');
+  if (alarm === 0 || channel.attribute('lcrit_alarm') === undefined) return readChannel(files, channel, 'once', channel.name);
+  return { error: alarm === 1 ? WITHHELD : 'unread' };
+}
 
 /**
  * Gives each sensor of one board a unique name: the slug of its label, or its channel. When the name is taken, it gets the channel as
@@ -59,7 +80,7 @@ export function addSensors(builder: ReportBuilder, sensors: readonly NamedSensor
   }
 }
 
-const TEMPERATURE_LIMITS = ['max', 'crit', 'emergency'] as const;
+const TEMPERATURE_LIMITS = ['max', 'lcrit', 'crit', 'emergency'] as const;
 /** °C, by suffix of the file. */
 type Limits = Readonly<Partial<Record<(typeof TEMPERATURE_LIMITS)[number], number>>>;
 
@@ -131,16 +152,18 @@ function addAlarm(builder: ReportBuilder, files: DeviceFiles, channel: Channel, 
 /** A monitor of the board controller. */
 interface Monitor {
   readonly path: string;
-  readonly isInMilliwatts: boolean;
+  readonly isInMilliwatts?: boolean;
+  /** Default: {@link MAIN_KINDS}. */
+  readonly kinds?: readonly SensorKind[];
 }
 
 /** Reads all monitors of the controller together, so that each sensor of a board gets a unique name. */
-function addController(builder: ReportBuilder, survey: Survey, address: string, monitors: readonly Monitor[]): void {
+export function addController(builder: ReportBuilder, survey: Survey, address: string, monitors: readonly Monitor[]): void {
   const { memory, options } = survey;
   const key = `${address}/${monitors.map(({ path }) => path).join()}`;
   const sweep = atMostEvery(survey, key, options['sensor-interval'], (each) => {
-    const read = monitors.flatMap(({ path, isInMilliwatts }) =>
-      readMonitor(filesOf(each, path, address), { kinds: MAIN_KINDS }).map((one) => (isInMilliwatts ? inWatts(one) : one)),
+    const read = monitors.flatMap(({ path, isInMilliwatts, kinds = MAIN_KINDS }) =>
+      readMonitor(filesOf(each, path, address), { kinds }).map((one) => (isInMilliwatts ? inWatts(one) : one)),
     );
     return { sensors: nameSensors(read), failuresInARow: memory.failuresInARow(`${key}/failures`, hasNoAnswer(read)) };
   });
@@ -171,7 +194,7 @@ function inWatts(sensor: Sensor): Sensor {
 /** Returns true when all sensors fail. Sensors that are not fitted, or locked by an update, do not count. */
 function hasNoAnswer(sensors: readonly Sensor[]): boolean {
   const relevant = sensors.filter(({ error }) => error !== 'ENODATA' && error !== 'EBUSY');
-  return relevant.length > 0 && relevant.every(({ error }) => error !== undefined);
+  return relevant.length > 0 && relevant.every(({ error }) => error !== undefined && error !== WITHHELD);
 }
 
 function readLimits(survey: Survey, address: string, { channel, directory }: Sensor): Limits {
@@ -185,11 +208,13 @@ function addLimits(
   builder: ReportBuilder,
   { memory, problems }: Survey,
   address: string,
-  { name, value }: NamedSensor,
+  { name, value, error, channel }: NamedSensor,
   limits: Limits,
 ): void {
   for (const [limit, celsius] of Object.entries(limits)) builder.add(metrics.temperatureLimit, celsius, { sensor: name, limit });
-  const { crit } = limits;
+  const crit = limits.lcrit ?? limits.crit;
+  if (channel.kind === 'temp' && error === WITHHELD)
+    builder.find('OverTemperature', true, `${name} is ${error}`, { instance: name, reason: 'CriticalAlarm' });
   if (crit === undefined || value === undefined) return;
   const level = `${address}/critical/${name}`;
   if (!memory.limits.has(level, value, crit)) {

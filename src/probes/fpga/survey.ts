@@ -79,18 +79,14 @@ export class ProbeMemory {
     return before !== undefined && before !== name;
   }
 
-  /** Counts how often a level rose between two calls. A level that is up at the first call does not count. */
-  rises(key: string, isUp: boolean): number {
-    const before = this.#levels.get(key);
-    this.#levels.set(key, isUp);
-    return this.#count(key, before === false && isUp);
-  }
-
   /** Counts how often a name changed between two calls. Undefined means "unknown now" and is no change. */
   changes(key: string, name: string | undefined): number {
     const before = this.#names.get(key);
     if (name !== undefined) this.#names.set(key, name);
-    return this.#count(key, before !== undefined && name !== undefined && before !== name);
+    const hasChanged = before !== undefined && name !== undefined && before !== name;
+    const count = (this.#counts.get(key) ?? 0) + Number(hasChanged);
+    this.#counts.set(key, count);
+    return count;
   }
 
   /** Level with hysteresis: true from `on`, false below `off`, unchanged in between; undefined when there is no earlier level. */
@@ -111,12 +107,6 @@ export class ProbeMemory {
   lastKnown(key: string, name: string | undefined): string | undefined {
     if (name !== undefined) this.#names.set(key, name);
     return name ?? this.#names.get(key);
-  }
-
-  #count(key: string, hasHappened: boolean): number {
-    const count = (this.#counts.get(key) ?? 0) + (hasHappened ? 1 : 0);
-    this.#counts.set(key, count);
-    return count;
   }
 }
 
@@ -167,7 +157,6 @@ export interface Survey {
   readonly problems: Problem[];
   readonly monitors: readonly Placed[];
   readonly managers: readonly Placed[];
-  readonly bridges: readonly Placed[];
   readonly uploads: readonly Placed[];
 }
 
@@ -180,7 +169,6 @@ export function makeSurvey(host: Host, options: FpgaOptions, memory: ProbeMemory
     problems: [],
     monitors: placedIn(sys, 'class/hwmon'),
     managers: placedIn(sys, 'class/fpga_manager'),
-    bridges: placedIn(sys, 'class/fpga_bridge'),
     uploads: placedIn(sys, 'class/firmware'),
   };
 }

@@ -6,6 +6,7 @@ import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
+import { type CardUse, DrmUsers } from '../kit/drm/users.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
 import { Bus } from '../kit/pcie/bus.ts';
@@ -16,7 +17,7 @@ import type { IntelgpuOptions } from './declaration.ts';
 import { bus, type CardPlace, findPlaces, listNames, MODELS, type Names, type Places } from './discover.ts';
 import { logRows } from './log-rows.ts';
 import { metrics } from './metrics.ts';
-import { type GpuUse, ProcessReader } from './processes.ts';
+import { parseDrmClient } from './processes.ts';
 
 /** One card in one collection. `sample` is absent for a virtual function without a driver of Intel. */
 interface CardRead {
@@ -27,7 +28,7 @@ interface CardRead {
 export class IntelgpuProbe implements Probe {
   readonly #host: Host;
   readonly #options: IntelgpuOptions;
-  readonly #processes: ProcessReader;
+  readonly #processes: DrmUsers;
   readonly #log: RowLog;
   readonly #bus: Bus;
   readonly #pacer = new Pacer();
@@ -37,7 +38,11 @@ export class IntelgpuProbe implements Probe {
   constructor(host: Host, options: IntelgpuOptions) {
     this.#host = host;
     this.#options = options;
-    this.#processes = new ProcessReader(host, options['processes-per-refresh']);
+    this.#processes = new DrmUsers(host, {
+      parse: parseDrmClient,
+      pace: { most: options['processes-per-refresh'], everyMs: 0 },
+      needsHost: true,
+    });
     this.#bus = new Bus(host, { family: 'intelgpu', hardware: bus, pcie: 'link' });
     this.#log = new RowLog(host, [...logRows, ...pcieLogRows], [...Object.values(conditions), ...pcieLogConditions]);
   }
@@ -110,17 +115,17 @@ export class IntelgpuProbe implements Probe {
   }
 
   /** Use of each awake card, keyed by address. A read of the clients would wake a sleeping card. */
-  #useOf(reads: readonly CardRead[], pace: Pace): ReadonlyMap<string, GpuUse | undefined> {
+  #useOf(reads: readonly CardRead[], pace: Pace): ReadonlyMap<string, CardUse | undefined> {
     const used = reads.flatMap(({ card, sample }) => {
       const { address, nodes } = card.place;
-      return sample?.state === 'awake' && nodes.length > 0 ? [{ address, nodes, engines: card.facts.engines }] : [];
+      return sample?.state === 'awake' && nodes.length > 0 ? [{ card: address, address, nodes, engines: card.facts.engines }] : [];
     });
     if (used.length === 0) return new Map();
     const uses = this.#processes.read(used, pace);
     return new Map(used.map(({ address }, n) => [address, uses[n]]));
   }
 
-  #report({ card, sample }: CardRead, reads: readonly CardRead[], use: GpuUse | undefined): DeviceReport {
+  #report({ card, sample }: CardRead, reads: readonly CardRead[], use: CardUse | undefined): DeviceReport {
     const { place, facts } = card;
     const parent = reads.find((other) => other.card.place.address === place.parent);
     const device = deviceOf(place, facts, parent?.card.facts);
@@ -128,7 +133,7 @@ export class IntelgpuProbe implements Probe {
     return { device, ...(read !== undefined && { read }) };
   }
 
-  #read({ card, sample }: CardRead, parent: CardRead | undefined, use: GpuUse | undefined): DeviceRead | undefined {
+  #read({ card, sample }: CardRead, parent: CardRead | undefined, use: CardUse | undefined): DeviceRead | undefined {
     const { place, facts } = card;
     const above = parent?.sample;
     const ofParent = (above?.state === 'awake' ? above.vfProfiles.get(place.vfIndex ?? -1) : undefined) ?? [];
@@ -160,7 +165,7 @@ export class IntelgpuProbe implements Probe {
 const ASLEEP: readonly Reading[] = [{ metric: metrics.asleep.name, value: 1 }];
 
 /** Use of the engines. Those of a card that slept or was idle since the last read did nothing. `told`: by the processes. */
-function sharesOf({ isIdle }: { readonly isIdle: boolean }, { engines }: CardFacts, told: GpuUse['engines'] = {}): readonly Reading[] {
+function sharesOf({ isIdle }: { readonly isIdle: boolean }, { engines }: CardFacts, told: CardUse['engines'] = {}): readonly Reading[] {
   const shares = isIdle ? engines.map((engine) => [engine, 0] as const) : Object.entries(told);
   return shares.map(([engine, value]) => ({ metric: metrics.utilization.name, labels: { engine }, value }));
 }
@@ -170,7 +175,7 @@ const hasDriver = ({ driver }: CardPlace): boolean => driver === 'i915' || drive
 /** Faults of a card that take all its functions out of service. */
 const isOfAllFunctions = ({ type }: Finding): boolean => type === conditions.Survivability.type;
 
-function clientProblems(uses: ReadonlyMap<string, GpuUse | undefined>): readonly Problem[] {
+function clientProblems(uses: ReadonlyMap<string, CardUse | undefined>): readonly Problem[] {
   return [...uses].flatMap(([device, use]) =>
     use?.hung === undefined ? [] : [{ code: 'clients-hang', message: `an earlier read of /proc/${use.hung} still hangs`, device }],
   );

@@ -3,18 +3,23 @@ import { hours, minutes } from '../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
 import type { MetricSpec, Reading } from '../../model/metric.ts';
 import { DeviceFiles } from './device-files.ts';
+import { blocksLost, ethernetErrorMetrics, readPorts } from './ethernet-errors.ts';
 import { findMonitor, hwmonCondition, hwmonMetrics, hwmonRows, type Monitors, monitorsBelow, readMonitors } from './hwmon.ts';
 import { asOf, Kept, type Pace } from './pace.ts';
 import { CredibleLimits, overTemperature } from './temperature.ts';
 
 /**
- * Temperatures of a network adapter and of its modules, where its driver has a hardware monitor.
+ * Temperatures of a network adapter and of its modules, where its driver has a hardware monitor, and errors of its ports.
  * The kernel gives the light power of modules only by netlink with CAP_NET_ADMIN, which the agent does not have.
  */
 const ROWS = hwmonRows.filter(({ kind }) => kind === 'temp');
 
-export const adapterSensorMetrics: readonly MetricSpec[] = [hwmonMetrics.temperature, hwmonMetrics.temperatureLimit];
-export const adapterSensorConditions: readonly ConditionSpec[] = [hwmonCondition];
+export const adapterSensorMetrics: readonly MetricSpec[] = [
+  hwmonMetrics.temperature,
+  hwmonMetrics.temperatureLimit,
+  ...Object.values(ethernetErrorMetrics),
+];
+export const adapterSensorConditions: readonly ConditionSpec[] = [hwmonCondition, blocksLost];
 
 /** Each read is a command to the firmware. */
 const EVERY_MS = minutes(1);
@@ -59,6 +64,12 @@ export class AdapterSensors {
     const isRefused = sensors > 0 && !readings.some(({ metric }) => metric === hwmonMetrics.temperature.name);
     // A driver that was loaded again has a monitor of another name.
     if (isRefused || sensors === 0) this.#monitors = undefined;
-    return { readings, findings: samples.flatMap(({ temperatures }) => temperatures).map(overTemperature), isRefused };
+    const ports = readPorts(files.sys, files.directory);
+    const temperatures = samples.flatMap((sample) => sample.temperatures).map(overTemperature);
+    return {
+      readings: [...readings, ...ports.flatMap((port) => port.readings)],
+      findings: [...temperatures, ...ports.flatMap((port) => port.findings)],
+      isRefused,
+    };
   }
 }

@@ -10,6 +10,7 @@ import { KeptStep } from '../../model/kept.ts';
 import type { Reading } from '../../model/metric.ts';
 import { raiseGrowth } from './finding.ts';
 import { type DatedRecord, KernelLog, type LogReach } from './kernel-log.ts';
+import { ListedDevices } from './listed-devices.ts';
 import { counterOf, type LogLine, type LogRow, logLineOf, meaningOf, sysfsPlaces } from './log-row.ts';
 import { CperSections } from './pcie/log.ts';
 import { ProcessFactsReader } from './process-facts.ts';
@@ -182,6 +183,15 @@ const together = ([first = NOTHING_LOGGED, ...others]: readonly LogState[]): Log
     first,
   );
 
+/** The first reports are of `listed` devices, the others of devices that left the list. */
+export function partedFrom(all: readonly DeviceReport[], listed: number): Pick<Collection, 'reports' | 'left'> {
+  const left = all.slice(listed).map(({ device, outOfBand, faults }) => {
+    const { findings = [] } = outOfBand ?? {};
+    return { device, outOfBand: { readings: [], findings }, ...defined({ faults }) };
+  });
+  return { reports: all.slice(0, listed), ...(left.length > 0 && { left }) };
+}
+
 /** Follows the log for a family that only declares rows, or takes the records of one that follows it itself. */
 export class RowLog {
   readonly #rows: readonly LogRow[];
@@ -198,7 +208,7 @@ export class RowLog {
   readonly #reports = new KeptStep<DeviceReport['outOfBand']>();
   /** Addresses, or ids, of known devices by the names that drivers print. */
   readonly #known = new Map<string, string>();
-  #devices: readonly Device[];
+  readonly #devices: ListedDevices;
   /** `isTold`: a collection has it, so that it does not change any more. */
   #faults: { readonly address: string; readonly atMs: number; readonly row: LogRow; fault: Fault; isTold: boolean }[] = [];
 
@@ -209,7 +219,7 @@ export class RowLog {
     this.#conditions = conditions;
     this.#processes = new ProcessFactsReader(host.proc);
     this.#log = log ?? new KernelLog(host, this, host.kmsg);
-    this.#devices = host.known;
+    this.#devices = new ListedDevices(host.known);
   }
 
   poll(): void {
@@ -267,19 +277,16 @@ export class RowLog {
    * without devices does not need the log, nor permission to read it. `names`: other names that the driver may print, and the id or address of each.
    */
   withLogs(collection: Collection, names: readonly (readonly [name: string, id: string])[] = []): Collection {
-    const { reports, listing, problems } = collection;
+    const { reports, problems } = collection;
     const reported = new Map(reports.map((report) => [report.device.id, report]));
-    const devices = reports.map(({ device }) => device);
-    this.#devices = listing === 'complete' ? devices : [...devices, ...this.#devices.filter(({ id }) => !reported.has(id))];
-    if (this.#devices.length === 0) return collection;
-    for (const device of this.#devices) this.#know(device);
+    this.#devices.take(collection, this.#log.nowMs);
+    const { all, left } = this.#devices;
+    if (all.length + left.length === 0) return collection;
+    for (const device of all) this.#know(device);
     for (const [name, id] of names) this.#known.set(name, id);
     this.poll();
-    return {
-      ...collection,
-      reports: this.withEach(this.#devices.map((device) => reported.get(device.id) ?? { device })),
-      problems: [...problems, ...this.problems],
-    };
+    const each = this.withEach([...all.map((device) => reported.get(device.id) ?? { device }), ...left.map((device) => ({ device }))]);
+    return { ...collection, ...partedFrom(each, all.length), problems: [...problems, ...this.problems] };
   }
 
   /** Adds what the log reports of each of these devices, which are all devices of the family. */

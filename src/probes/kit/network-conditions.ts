@@ -14,7 +14,7 @@ export const nicLogConditions = {
     meaning:
       'The firmware of the adapter does not answer, or the driver gave the adapter or its function up, although its link can be up and its counters quiet.',
     remedy: 'reset',
-    source: `kernel log: ${MLX5}/health.c and main.c, qplib_rcfw.c of bnxt_re, bnxt.c, ice_main.c, i40e_main.c, iavf_main.c, ionic_lif.c and ionic_dev.c, ena_netdev.c, efa_com.c; ${ENDS}`,
+    source: `kernel log: ${MLX5}/health.c and main.c, catas.c of mlx4, qplib_rcfw.c of bnxt_re, bnxt.c, ice_main.c, i40e_main.c, iavf_main.c, ionic_lif.c and ionic_dev.c, ena_netdev.c, efa_com.c; ${ENDS}`,
   }),
   FirmwareSyndrome: logCondition({
     type: 'FirmwareSyndrome',
@@ -28,7 +28,7 @@ export const nicLogConditions = {
     severity: 'degraded',
     meaning: 'Commands to the firmware of the adapter time out. The work that waits for them hangs or fails.',
     remedy: 'inspect',
-    source: `kernel log: ${MLX5}/cmd.c, qplib_rcfw.c of bnxt_re, bnxt_hwrm.c, ionic_main.c`,
+    source: `kernel log: ${MLX5}/cmd.c, cmd.c of mlx4, qplib_rcfw.c of bnxt_re, bnxt_hwrm.c, ionic_main.c`,
     growth: 0,
     windowMs: hours(1),
   }),
@@ -58,7 +58,7 @@ export const nicLogConditions = {
     severity: 'degraded',
     meaning: 'The adapter reported that sensors are above their limit.',
     remedy: 'check-cooling',
-    source: `kernel log: ${MLX5}/events.c, temp_warn`,
+    source: `kernel log: ${MLX5}/events.c, temp_warn; eq.c of mlx4`,
     growth: 0,
     windowMs: hours(1),
   }),

@@ -10,6 +10,7 @@ const { AdapterResets } = nicLogConditions;
 /** Function, line and process, which most macros of mlx5 add. */
 const mlx5 = (form: string): RegExp => new RegExp(`^(?:\\w+:\\d+:\\(pid (?<pid>\\d+)\\): )?${form}`);
 const of = (file: string) => ({ drivers: ['mlx5_core'], source: `${MLX5}/${file}` });
+const mlx4 = (file: string) => ({ drivers: ['mlx4_core'], source: `Linux drivers/net/ethernet/mellanox/mlx4/${file}` });
 /** Drivers with transmit queues that the kernel watches. */
 const watched = [
   ...['atlantic', 'bnxt_en', 'cxgb4', 'e1000e', 'ena', 'gve', 'hns3', 'i40e', 'iavf', 'ice', 'idpf', 'igb', 'igbvf', 'igc', 'ionic'],
@@ -144,6 +145,49 @@ const rows: readonly LogRow[] = [
     text: mlx5('High temperature on sensors with bit set'),
     means: 'sensors are above their limit',
     repeats: HighTemperature,
+  },
+  {
+    name: 'mlx4-started',
+    ...mlx4('catas.c and main.c'),
+    text: /^(?:mlx4_restart_one was ended, ret=0$|DMFS high rate steer mode is: )/,
+    means: 'the driver was loaded and the firmware answered',
+    ends: [FirmwareDead],
+  },
+  {
+    name: 'mlx4-internal-error',
+    ...mlx4('catas.c, poll_catas'),
+    text: /^Internal error (?:detected|mark was detected)/,
+    means: 'the firmware stopped with an internal error',
+    ...dead,
+  },
+  {
+    name: 'mlx4-restart-failed',
+    ...mlx4('catas.c, reset.c and main.c'),
+    text: /^(?:Fail to reset HCA|PCI device did not come back after reset|Failed to start FW, aborting|mlx4_restart_one was ended, ret=-)/,
+    means: 'the driver could not start the adapter again',
+    ...givenUp,
+  },
+  {
+    name: 'mlx4-command-timeout',
+    ...mlx4('cmd.c, mlx4_cmd_poll and mlx4_cmd_wait'),
+    text: /^command (?<command>0x[0-9a-f]+) timed out \(go bit not cleared\)/,
+    means: 'the command {command} timed out',
+    repeats: CommandTimeouts,
+    fault: timeout,
+  },
+  {
+    name: 'mlx4-hot',
+    ...mlx4('eq.c, mlx4_eq_int'),
+    text: /^Temperature Threshold was reached! Threshold: (?<limit>\d+) celsius degrees; Current Temperature: (?<now>\d+)/,
+    means: 'the adapter is at {now} °C, above its limit of {limit} °C',
+    repeats: HighTemperature,
+  },
+  {
+    name: 'mlx4-bad-cable',
+    ...mlx4('eq.c, mlx4_eq_int'),
+    text: /^(?:Bad cable detected on port (?<port>\d+)|Unsupported cable detected)/,
+    means: 'the adapter refuses a cable',
+    fault: { type: 'BadCable', severity: 'degraded', remedy: 'check-cable' },
   },
   {
     name: 'bnxt-command-timeout',

@@ -1,6 +1,7 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { runCommand } from '../../host/process/command.ts';
+import { NetlinkSocket, type SocketFailure } from '../kit/netlink.ts';
 import { countOf } from '../kit/text.ts';
 import {
   type Counters,
@@ -14,7 +15,7 @@ import {
 } from './counters.ts';
 import type { NetdevOptions, ProblemCode } from './declaration.ts';
 import { PCI } from './discover.ts';
-import { LinkSocket, type SocketFailure } from './link-socket.ts';
+import { askLink, NETLINK_ROUTE } from './link-message.ts';
 import { COUNTERS, SETTINGS } from './metrics.ts';
 
 /**
@@ -105,7 +106,7 @@ interface LinkReply {
 export class LinkSource {
   readonly #host: Host;
   readonly #options: NetdevOptions;
-  #socket: LinkSocket | SocketFailure | undefined;
+  #socket: NetlinkSocket | SocketFailure | undefined;
   /** A command that even SIGKILL did not end. No other one is started before it ends. */
   #stuck = false;
 
@@ -123,8 +124,8 @@ export class LinkSource {
     const { source } = this.#options;
     // A capture keeps what commands print, and not what a socket says.
     if (source === 'ip' || (source === 'auto' && this.#host.observe !== undefined)) return this.#askCommand(one);
-    this.#socket ??= LinkSocket.open();
-    if (this.#socket instanceof LinkSocket) return this.#askSocket(this.#socket, one);
+    this.#socket ??= NetlinkSocket.open(NETLINK_ROUTE);
+    if (this.#socket instanceof NetlinkSocket) return this.#askSocket(this.#socket, one);
     const { failure, message } = this.#socket;
     if (this.#options.source === 'auto') return this.#askCommand(one);
     // A socket can be refused for a lack of descriptors, so it is tried again. The module does not load later.
@@ -133,17 +134,17 @@ export class LinkSource {
   }
 
   close(): void {
-    if (this.#socket instanceof LinkSocket) this.#socket.close();
+    if (this.#socket instanceof NetlinkSocket) this.#socket.close();
     this.#socket = undefined;
   }
 
-  #askSocket(socket: LinkSocket, one: Interface): LinkReply {
+  #askSocket(socket: NetlinkSocket, one: Interface): LinkReply {
     const { guard } = this.#host.sys;
     // The kernel answers under a lock that a driver can hold for ever. The supervisor then knows which call hangs.
     const place = this.#host.sys.path(`${PCI}/${one.pciAddress}`);
     if (guard?.isClosed(place) === true) return { problem: hangs(one.name) };
     guard?.enter(`${place}/RTM_GETLINK`, 'call');
-    const { link, error } = socket.ask(one.index);
+    const { link, error } = askLink(socket, one.index);
     guard?.leave();
     if (link !== undefined) return replyOf([link], one);
     if (socket.nameOf(error) === 'EMSGSIZE')

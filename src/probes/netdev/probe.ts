@@ -57,7 +57,7 @@ export class NetdevProbe implements Probe {
     this.#options = options;
     this.#identities = new LastIdentities(host.known);
     this.#source = new LinkSource(host, options);
-    this.#bus = new Bus(host, { family: 'netdev', hardware: bus, listedByBus: ['pf', 'function'], pcie: 'link' });
+    this.#bus = new Bus(host, { family: 'netdev', hardware: bus, listedByBus: ['pf', 'function'], servesUserSpace: true, pcie: 'link' });
     this.#log = new RowLog(host, [...nicLogRows, ...pcieLogRows], [...Object.values(conditions), ...pcieLogConditions]);
   }
 

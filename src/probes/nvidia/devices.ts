@@ -186,11 +186,11 @@ export function unshownDevice(sys: Tree, pciAddress: string, { uuid, model, mino
   };
 }
 
-/** Leaves out the devices that had only their address as a name, of which a device with the same address has another name now. */
-export const withoutNamed = (before: readonly Device[], now: readonly Device[]): readonly Device[] =>
-  before.filter(
-    ({ id, pciAddress }) => id !== pciAddress || !now.some((device) => device.parent === undefined && device.pciAddress === pciAddress),
-  );
+/** Whether the device had only its address as a name, and a device with the same address has another name now. */
+export const isNamedIn =
+  (now: readonly Device[]) =>
+  ({ id, pciAddress }: Device): boolean =>
+    id === pciAddress && now.some((device) => device.parent === undefined && device.pciAddress === pciAddress);
 
 /**
  * Resolves the ids of NVIDIA's plugins and of similar plugins:

@@ -30,7 +30,7 @@ export const listing: readonly ListedHardware[] = [
   { what: 'a GPU without a driver, while the driver has another GPU of the same model', is: 'listed, unhealthy by NotInitialized' },
   {
     what: 'a GPU without a UUID',
-    is: 'listed by its PCI address. Its conditions, holders and accounts go to the UUID when the driver tells it',
+    is: 'listed by its PCI address. Its conditions and holders go to the UUID when the driver tells it',
   },
   { what: 'a GPU whose driver is not loaded or has another version than its library', is: 'listed, unhealthy by DriverUnusable' },
   { what: 'a GPU whose driver does not answer, or which the agent may not open', is: 'listed, unknown' },
@@ -101,7 +101,7 @@ export const programs: readonly string[] = [
 
 /** What this family understands. Elements of `nvidia-smi -q -x` by the names that drivers since 450 print. */
 export const known: KnownText = {
-  files: { values: ['mig-minors', 'access', 'gpus/*/information'] },
+  files: { values: ['mig-minors', 'access', 'gpus/*/information', 'meminfo'] },
   outputs: [
     {
       program: 'nvidia-smi',

@@ -1,19 +1,19 @@
 import type { Host } from '../../host/host.ts';
 import { type CgroupOwner, parseCgroup } from '../../host/process/cgroup.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
-import type { Device } from '../../model/device.ts';
 import type { Fault } from '../../model/fault.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Release } from '../../model/release.ts';
 import type { Probe } from '../family.ts';
 import { type DatedRecord, KernelLog, type LogLoss, type LogReach } from '../kit/kernel-log.ts';
-import { RowLog } from '../kit/log-rows.ts';
+import { ListedDevices } from '../kit/listed-devices.ts';
+import { partedFrom, RowLog } from '../kit/log-rows.ts';
 import { Bus } from '../kit/pcie/bus.ts';
 import { driverUnbound, notStarted } from '../kit/pcie/bus-conditions.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import type { StartLog } from '../kit/pcie/start-log.ts';
 import { conditions } from './conditions.ts';
-import { withoutNamed } from './devices.ts';
+import { isNamedIn } from './devices.ts';
 import { bus } from './hardware.ts';
 import { type XidReport, xidReports } from './log-findings.ts';
 import { NcclCrashes, StartFailures } from './start-failures.ts';
@@ -46,7 +46,7 @@ export class KernelLogProbe implements Probe, StartLog {
   readonly #bus: Bus;
   #memory: XidMemory = EMPTY_MEMORY;
   #wake: (() => void) | undefined;
-  #devices: readonly Device[];
+  readonly #devices: ListedDevices;
   readonly #crashes: NcclCrashes;
   readonly #starts = new StartFailures();
   /** Latest time at which the driver asked for no recovery of a GPU, by PCI address. */
@@ -68,7 +68,7 @@ export class KernelLogProbe implements Probe, StartLog {
     this.#log = new KernelLog(host, { take: (record, isBehindGap) => this.#take(record, isBehindGap) }, path);
     this.#pcie = new RowLog(host, pcieLogRows, pcieLogConditions, this.#log);
     this.#bus = new Bus(host, { family: 'nvidia', hardware: bus, pcie: 'errors' });
-    this.#devices = host.known;
+    this.#devices = new ListedDevices(host.known);
     this.#crashes = new NcclCrashes((pid) => threadGroupOf(host, pid));
     this.#faults = new XidFaults(host.counted);
     this.#epoch = String(host.clock.monotonic());
@@ -81,8 +81,10 @@ export class KernelLogProbe implements Probe, StartLog {
     const collection = this.#bus.added(found, this);
     this.#remember(collection);
     // A machine without GPUs does not need the log, nor permission to read it.
-    if (this.#devices.length === 0) return collection;
-    this.#crashes.see(this.#devices, collection.reports);
+    const { all, left } = this.#devices;
+    const devices = [...all, ...left];
+    if (devices.length === 0) return collection;
+    this.#crashes.see(all, collection.reports);
     this.#seeServers(collection.reports, startedAtMs);
     this.#pcie.poll();
     const unasked = new Set(gpusWithoutAction(collection));
@@ -96,20 +98,21 @@ export class KernelLogProbe implements Probe, StartLog {
     this.#addXidLines(this.#gpus.takeXids?.() ?? [], !isReadable);
     const { nowMs } = this.#log;
     const isServed = (gpu: string): boolean => nowMs - (this.#served.get(gpu) ?? Number.NEGATIVE_INFINITY) < SERVED_MS;
-    const xids = xidReports(this.#memory, this.#devices, nowMs, isReadable, isServed);
+    const xids = xidReports(this.#memory, devices, nowMs, isReadable, isServed);
     const facts = { processOf: (pid: number) => this.#processes.get(pid), memory: this.#memory, isServed };
-    const faults = faultsOf(this.#faults.take(nowMs), this.#devices, facts);
+    const faults = faultsOf(this.#faults.take(nowMs), devices, facts);
     if (this.#faults.isWaiting) this.#host.clock.after(FAULT_WAIT_MS, () => this.#wake?.());
     for (const report of collection.reports) if (answers(report)) this.#starts.answered(report.device, startedAtMs);
     const reported = new Map(collection.reports.map((report) => [report.device.id, report]));
     // A device that was not read also has a report, because the findings of the log need no answer of the driver.
-    const withXids = this.#devices.map((device) => {
+    const withXids = devices.map((device) => {
       const report = this.#withRemedy(reported.get(device.id) ?? { device });
       const others = [...this.#crashes.findings(device.id, nowMs, isReadable), ...this.#starts.findings(report, nowMs)];
       return withFaults(withLog(report, xids.get(device.id), others, isReadable), faults.get(device.id));
     });
-    const reports = this.#pcie.withEach(withXids);
-    return { ...collection, reports, problems: [...collection.problems, ...this.#starts.problems(reports, nowMs), ...this.#log.problems] };
+    const parted = partedFrom(this.#pcie.withEach(withXids), all.length);
+    const failed = this.#starts.problems(parted.reports, nowMs);
+    return { ...collection, ...parted, problems: [...collection.problems, ...failed, ...this.#log.problems] };
   }
 
   get reach(): LogReach {
@@ -153,11 +156,8 @@ export class KernelLogProbe implements Probe, StartLog {
     await this.#gpus.close?.();
   }
 
-  #remember({ reports, listing }: Collection): void {
-    const devices = reports.map(({ device }) => device);
-    const isKnown = (id: string): boolean => devices.some((device) => device.id === id);
-    const before = this.#devices.filter(({ id }) => !isKnown(id));
-    this.#devices = listing === 'complete' ? devices : [...devices, ...withoutNamed(before, devices)];
+  #remember(collection: Collection): void {
+    this.#devices.take(collection, this.#log.nowMs, isNamedIn(collection.reports.map(({ device }) => device)));
   }
 
   /** Adds Xids of the library, which have only a number, when the log cannot be read or lost lines. Otherwise the log has them with more details. */
@@ -188,7 +188,7 @@ export class KernelLogProbe implements Probe, StartLog {
   #withoutAbsentPart(xid: XidLine): XidLine {
     const { gpuInstance, computeInstance, ...whole } = xid;
     if (gpuInstance !== 0 || (computeInstance ?? 0) !== 0) return xid;
-    const isSplit = this.#devices.some(
+    const isSplit = this.#devices.all.some(
       ({ parent, pciAddress = '' }) => parent !== undefined && gpuKey(pciAddress) === gpuKey(xid.pciAddress),
     );
     return isSplit ? xid : whole;
@@ -215,7 +215,7 @@ export class KernelLogProbe implements Probe, StartLog {
   #ofBoard(line: NvidiaLine | undefined): NvidiaLine | undefined {
     if (line?.kind !== 'xid' || line.xid !== 74) return line;
     const key = gpuKey(line.pciAddress);
-    const board = this.#devices.find(({ pciAddress = '', parent }) => parent === undefined && gpuKey(pciAddress) === key);
+    const board = this.#devices.all.find(({ pciAddress = '', parent }) => parent === undefined && gpuKey(pciAddress) === key);
     return HOPPER.test(board?.model ?? '') ? { ...line, isHopper: true } : line;
   }
 

@@ -235,6 +235,18 @@ export const metrics = {
     [],
     'nvidia-smi mig_devices/mig_device/device_attributes/shared/multiprocessor_count',
   ),
+  unifiedMemoryTotal: gauge(
+    'unified_memory_total_bytes',
+    'Memory of the host, which a GPU without memory of its own uses, as GB10. It is no memory of the GPU, so do not add it to other memory.',
+    [],
+    '/proc/meminfo MemTotal, where the driver does not tell the memory of such a GPU',
+  ),
+  unifiedMemoryAvailable: gauge(
+    'unified_memory_available_bytes',
+    'Memory of the host that is available, of a GPU that uses it. Do not add it to other memory.',
+    [],
+    '/proc/meminfo MemAvailable',
+  ),
   gpuInstanceMemoryTotal: gauge(
     'gpu_instance_memory_total_bytes',
     'Memory of the GPU instance. Several compute instances share it, and each reports all of it, so do not add the values.',

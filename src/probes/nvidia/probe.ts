@@ -15,7 +15,7 @@ import { ProcessFactsReader } from '../kit/process-facts.ts';
 import { ReadingWriter } from '../kit/reading-writer.ts';
 import { conditions } from './conditions.ts';
 import type { NvidiaOptions } from './declaration.ts';
-import { type GpuFunction, namesOf, nodeFactsOf, peerModuleOf, readPeerMemory, unshownDevice, withoutNamed } from './devices.ts';
+import { type GpuFunction, isNamedIn, namesOf, nodeFactsOf, peerModuleOf, readPeerMemory, unshownDevice } from './devices.ts';
 import { FabricCliques } from './fabric-findings.ts';
 import {
   type ExpectedFunction,
@@ -320,7 +320,7 @@ export class NvidiaProbe implements Probe {
     const { reports } = this.#unshown([], { ...gap, isUnlisted: true });
     const named = reports.map(({ device }) => device);
     const known = this.#known.map(({ device }) => device).filter(({ id }) => !named.some((device) => device.id === id));
-    this.#known = [...withoutNamed(known, named).map((device) => ({ device })), ...reports];
+    this.#known = [...known.filter((device) => !isNamedIn(named)(device)).map((device) => ({ device })), ...reports];
     return { reports, problems: [problem], listing: 'partial' };
   }
 

@@ -16,6 +16,7 @@ import { concerningInstances, gpuFindings, instanceFindings } from './findings.t
 import { metrics } from './metrics.ts';
 import type { EccSample, GpuIdentity, GpuSample, KeptTimes, LinkSample, MigSample, ProcessSample, Unread } from './sample.ts';
 import { SEVERITIES, totalOf } from './sample.ts';
+import { writeUnifiedMemory } from './unified-memory.ts';
 import { MEMORY_KEYS, VALUES, type ValueKey, type Values } from './values.ts';
 
 /** Facts that all GPUs of one read share. */
@@ -52,6 +53,7 @@ export function reportsOf(gpu: GpuSample, { index, id }: GpuName, facts: ReadFac
   const findings = gpuFindings(gpu, facts.gpus);
   const writer = facts.writerOf(id);
   gpuReadings(writer, gpu, { index, cudaVersion: facts.cudaVersion });
+  writeUnifiedMemory(writer, gpu, facts.trees.proc);
   if (pcie !== undefined) writer.addAll(errorReadings(pcie));
   const ofClique = asOf(facts.cliqueFindings(gpu), gpu.times?.get('fabric'));
   const reports = [reportOf(device, list, writer.end(), [[...findings, ...ofClique], ofFunction])];

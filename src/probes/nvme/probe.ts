@@ -48,7 +48,7 @@ export class NvmeProbe implements Probe {
     this.#smart = smart;
     this.#identities = new LastIdentities(host.known);
     this.#names = new FallbackNames(host.known);
-    this.#bus = new Bus(host, { family: 'nvme', hardware: bus, pcie: 'link' });
+    this.#bus = new Bus(host, { family: 'nvme', hardware: bus, servesUserSpace: true, pcie: 'link' });
     this.#log = new RowLog(host, [...logRows, ...pcieLogRows], [...Object.values(logConditions), ...pcieLogConditions]);
   }
 

@@ -33,13 +33,11 @@ export interface Access {
   readonly headers: Readonly<Record<string, string>>;
   /** bcrypt hashes by user name. Empty: no password is needed. */
   readonly users: ReadonlyMap<string, string>;
-  /** Namespaces by the name of a user that is bound to them. Other users read everything. */
-  readonly namespaces: ReadonlyMap<string, readonly string[]>;
   /** Absent: as many requests as arrive. */
   readonly rateLimit?: RateLimit;
 }
 
-export const OPEN_ACCESS: Access = { headers: {}, users: new Map(), namespaces: new Map() };
+export const OPEN_ACCESS: Access = { headers: {}, users: new Map() };
 
 /** The access, or why it cannot be used. */
 export type AccessReading = {

@@ -2,14 +2,12 @@ import type { RequestHandler } from 'express';
 import type { Logger } from '../../log/logger.ts';
 import { sendError, sendFault } from '../http/answer.ts';
 import type { Passwords } from './passwords.ts';
-import { bind } from './tenants.ts';
 
 /** Answers only requests with a user name and the right password, while the access has users. */
 export function basicAuth(passwords: Passwords, logger: Logger): RequestHandler {
   return async (request, response, next) => {
     const admit = (user?: string): void => {
       passwords.admit(request.socket, user);
-      bind(response, user === undefined ? undefined : passwords.namespacesOf(user));
       next();
     };
     if (!passwords.areNeeded) return admit();

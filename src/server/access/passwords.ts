@@ -1,6 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Socket } from 'node:net';
-import type { Access } from './access.ts';
 
 /** Compares a password with a bcrypt hash. Rejects when the comparison could not be made. */
 export type ComparePassword = (password: string, hash: string) => Promise<boolean>;
@@ -14,8 +13,8 @@ const MOST_WAITING = 16;
 const NO_PASSWORD = 'device.agent.no.person...............................';
 const USUAL_COST = '10';
 
-/** The users with their hashes, and the namespaces of those that are bound to some. */
-export type Users = Pick<Access, 'users' | 'namespaces'>;
+/** Hashes by user name. */
+type Users = ReadonlyMap<string, string>;
 
 /**
  * Checks user names and passwords. One bcrypt comparison runs at a time, and few wait. A password that was right is known again by a keyed
@@ -28,11 +27,10 @@ export class Passwords {
   readonly #known = new Map<string, Buffer>();
   /** Running and waiting comparisons by digest. Equal requests share one. */
   readonly #waiting = new Map<string, Promise<boolean>>();
-  /** For each connection the users that read by it, with their rights. The user is undefined when no password was needed. */
+  /** For each connection the users that read by it, with their hashes. The user is undefined when no password was needed. */
   readonly #readers = new Map<Socket, Map<string | undefined, string | undefined>>();
   #last: Promise<unknown> = Promise.resolve();
-  #users: ReadonlyMap<string, string> = new Map();
-  #namespaces: ReadonlyMap<string, readonly string[]> = new Map();
+  #users: Users = new Map();
   #unknownHash = '';
 
   constructor(compare: ComparePassword, users: Users) {
@@ -46,11 +44,10 @@ export class Passwords {
 
   /**
    * Replaces the users. A digest contains the hash of its user, so a changed password ends what was known. Some answers never end, such as streams.
-   * So the connections of a user are closed when the password or the namespaces of the user changed.
+   * So the connections of a user are closed when the password of the user changed.
    */
-  use({ users, namespaces }: Users): void {
+  use(users: Users): void {
     this.#users = users;
-    this.#namespaces = namespaces;
     for (const user of this.#known.keys()) if (!users.has(user)) this.#known.delete(user);
     // An unknown user must take as long as a known one. Costs differ rarely; then the highest one counts.
     const [cost = USUAL_COST] = [...users.values()]
@@ -60,22 +57,17 @@ export class Passwords {
     this.#unknownHash = `$2b$${cost}$${NO_PASSWORD}`;
     if (!this.areNeeded) return;
     for (const [socket, readers] of this.#readers)
-      if ([...readers].some(([user, rights]) => user === undefined || this.#rightsOf(user) !== rights)) socket.destroy();
+      if ([...readers].some(([user, hash]) => user === undefined || this.#users.get(user) !== hash)) socket.destroy();
   }
 
   /** Remembers who reads by the connection. `user` is undefined when no password is needed. */
   admit(socket: Socket, user: string | undefined): void {
     if (socket.destroyed) return;
     const readers = this.#readers.get(socket) ?? new Map<string | undefined, string | undefined>();
-    readers.set(user, user === undefined ? undefined : this.#rightsOf(user));
+    readers.set(user, user === undefined ? undefined : this.#users.get(user));
     if (this.#readers.has(socket)) return;
     this.#readers.set(socket, readers);
     socket.once('close', () => this.#readers.delete(socket));
-  }
-
-  /** The namespaces to which a user is bound; undefined when the user may read everything. */
-  namespacesOf(user: string): readonly string[] | undefined {
-    return this.#namespaces.get(user);
   }
 
   async check(user: string, password: string): Promise<PasswordVerdict> {
@@ -99,10 +91,6 @@ export class Passwords {
     this.#waiting.set(id, comparison);
     this.#last = comparison.catch(() => undefined);
     return comparison;
-  }
-
-  #rightsOf(user: string): string {
-    return JSON.stringify([this.#users.get(user), this.#namespaces.get(user)]);
   }
 
   #digest(user: string, hash: string, password: string): Buffer {

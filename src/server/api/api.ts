@@ -10,7 +10,6 @@ import { isLabel } from '../../model/claim-hardware.ts';
 import { deviceKey } from '../../model/device.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
-import { boundTo } from '../access/tenants.ts';
 import type { BoardSource } from '../feed/board-source.ts';
 import { sendError, sendJson, sendNoDevice, sendNoPod, takes } from '../http/answer.ts';
 import type { IncidentSource } from '../parts.ts';
@@ -144,36 +143,23 @@ interface Sources {
   readonly incidents?: IncidentSource | undefined;
 }
 
-/** Answers `GET /api/incidents?namespace=`: all incidents, or those of a namespace. A user that is bound to namespaces gets those of these. */
+/** Answers `GET /api/incidents?namespace=`: all incidents, or those of a namespace. */
 function incidentsHandler({ snapshot, incidents }: Sources): RequestHandler {
   // The answer for a namespace reads all records. One request reads at a time, so that many of them take no memory.
   let last: Promise<unknown> = Promise.resolve();
   return async (request, response) => {
     const { namespace } = request.query;
-    const bound = boundTo(response);
     const takenAt = timeText(snapshot()?.takenAtMs);
     if (namespace !== undefined && (typeof namespace !== 'string' || !isLabel(namespace))) {
       return sendError(request, response, 400, 'parameter-invalid', 'The parameter "namespace" must be one name of a namespace.');
     }
-    if (namespace !== undefined && bound?.includes(namespace) === false) {
-      return sendError(request, response, 403, 'namespace-not-allowed', 'This user is not bound to that namespace.');
-    }
-    const namespaces = namespace === undefined ? bound : [namespace];
     const kept = incidents?.faults?.() ?? [];
-    if (namespaces === undefined)
+    if (namespace === undefined)
       return sendJson(request, response, { takenAt, incidents: incidents?.list() ?? [], faults: listedFaults(kept) });
-    const reading = last.then(() => (response.destroyed || incidents === undefined ? undefined : incidentsOf(incidents, namespaces)));
+    const reading = last.then(() => (response.destroyed || incidents === undefined ? undefined : incidentsOf(incidents, namespace)));
     last = reading.catch(() => undefined);
     const { found = [], unread = 0 } = (await reading) ?? {};
-    const faults = listedFaults(kept, namespaces);
-    const unknown = unread > 0 ? { unread } : {};
-    if (bound !== undefined)
-      return sendJson(request, response, {
-        takenAt,
-        incidents: found.map(({ id: _id, ...own }) => own),
-        faults: faults.map(({ id: _id, ...own }) => own),
-        ...unknown,
-      });
-    return sendJson(request, response, { takenAt, incidents: found, faults, ...unknown });
+    const faults = listedFaults(kept, namespace);
+    return sendJson(request, response, { takenAt, incidents: found, faults, ...(unread > 0 ? { unread } : {}) });
   };
 }

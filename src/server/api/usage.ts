@@ -1,6 +1,6 @@
 import { type RequestHandler, Router } from 'express';
-import type { LedgerReport } from '../../accounting/ledger/ledger.ts';
-import { parseQuery, type UsageQuery } from '../../accounting/ledger/report.ts';
+import { parseQuery, type UsageQuery } from '../../accounting/query.ts';
+import type { LedgerReport } from '../../accounting/report.ts';
 import { timeText } from '../../board/units.ts';
 import { sendError, sendJson, takes } from '../http/answer.ts';
 

@@ -6,7 +6,6 @@ import type { Logger } from '../../log/logger.ts';
 import { IDENTITY_HEADER, identityText } from '../../model/agent-stats.ts';
 import { basicAuth } from '../access/basic-auth.ts';
 import type { Passwords } from '../access/passwords.ts';
-import { onlyOwnNamespaces } from '../access/tenants.ts';
 import { createApi } from '../api/api.ts';
 import { createUsageApi } from '../api/usage.ts';
 import type { BoardSource } from '../feed/board-source.ts';
@@ -68,7 +67,7 @@ export function createApp(parts: ServerDependencies, { passwords, answerMs, stre
   const inTurn = takeTurns(acceptedMs);
   app.use(inTurn, allowHosts(options['allowed-hosts'], parts.hostNames ?? []));
   // Passwords come before the limit, so that wrong ones take no place of a scrape.
-  app.use(basicAuth(passwords, logger), onlyOwnNamespaces, identified(parts));
+  app.use(basicAuth(passwords, logger), identified(parts));
   // Before the limit too: a refusal would look like devices that are not ready, and the answer is short.
   app.get('/-/ready/devices', takes(...READY_PARAMETERS), readyHandler(readySources(parts)));
   if (options.api) for (const { router } of streams) app.use(router);

@@ -59,14 +59,14 @@ export function createServer(parts: ServerDependencies, limits: ServerLimits = s
     connectionsCheckingInterval: limits.checkMs,
   };
   const { access } = parts;
-  const { tls, ...users } = access?.current ?? OPEN_ACCESS;
+  const { tls, users } = access?.current ?? OPEN_ACCESS;
   const thread = new PasswordThread(parts.clock ?? systemClock);
   const passwords = new Passwords(parts.comparePassword ?? ((password, hash) => thread.compare(password, hash)), users);
   const watch = parts.feed === undefined ? undefined : createHealthWatch(parts.feed);
   const board = boardSource(parts);
   const boardWatch = watchBoard(parts, board);
   const streams = [watch, boardWatch].filter((one) => one !== undefined);
-  access?.subscribe((changed) => passwords.use(changed));
+  access?.subscribe((changed) => passwords.use(changed.users));
   const connections = new Connections(limits.connections);
   const app = connections.oneAtATime(
     createApp(parts, { passwords, answerMs: limits.answerMs, streams, board, acceptedMs: () => connections.acceptedMs }),
@@ -92,7 +92,7 @@ function localApp(
   streams: AppDependencies['streams'],
 ): RequestListener {
   const options = { ...parts.options, api: true, page: false, 'enable-lifecycle': false, 'max-requests': 0 };
-  const passwords = new Passwords(() => Promise.resolve(false), OPEN_ACCESS);
+  const passwords = new Passwords(() => Promise.resolve(false), OPEN_ACCESS.users);
   return createApp({ ...parts, options }, { passwords, answerMs, streams, board, acceptedMs: () => 0 });
 }
 

@@ -11,7 +11,7 @@ import { faultText, findingsOf } from '../../board/summary.ts';
 import { metricTitle, readingText, timeText } from '../../board/units.ts';
 import { byDevice } from '../../incidents/by-device.ts';
 import type { DeviceHistory } from '../../incidents/history.ts';
-import type { ListedIncident } from '../../incidents/store.ts';
+import type { ListedIncident } from '../../incidents/record.ts';
 import { containerNameOf } from '../../model/device-use.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { Reading } from '../../model/metric.ts';

@@ -8,7 +8,7 @@ import { timeText } from '../../board/units.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import { byDevice } from '../../incidents/by-device.ts';
 import { type Course, courseOf, type PresentDevice } from '../../incidents/course.ts';
-import type { ListedIncident } from '../../incidents/store.ts';
+import type { ListedIncident } from '../../incidents/record.ts';
 import { eventsOfHardware, eventsUnderName } from '../../incidents/timeline.ts';
 import { conditionName } from '../../model/condition-text.ts';
 import { durationText } from '../../model/duration.ts';

@@ -1,4 +1,4 @@
-import { energyOf } from '../../accounting/ledger/report.ts';
+import { energyOf } from '../../accounting/report.ts';
 import type { Board } from '../../board/board.ts';
 import { type Html, html } from '../../board/html.ts';
 import { titleOf } from '../../board/overview-html.ts';

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
-import { parseQuery } from '../../accounting/ledger/report.ts';
+import { parseQuery } from '../../accounting/query.ts';
 import type { Board } from '../../board/board.ts';
 import { type Html, html } from '../../board/html.ts';
 import {

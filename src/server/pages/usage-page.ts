@@ -1,5 +1,5 @@
-import type { LedgerReport } from '../../accounting/ledger/ledger.ts';
-import { enginesOf, HOUR_SECONDS, type UsageQuery, type UsageRow } from '../../accounting/ledger/report.ts';
+import type { UsageQuery } from '../../accounting/query.ts';
+import { enginesOf, HOUR_SECONDS, type LedgerReport, type UsageRow } from '../../accounting/report.ts';
 import { type Html, html } from '../../board/html.ts';
 import { podPath } from '../../board/paths.ts';
 import { durationText } from '../../model/duration.ts';

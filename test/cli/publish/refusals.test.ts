@@ -102,7 +102,7 @@ describe.skipIf(noOpenssl !== undefined)('an API server that does not keep what 
     const before = patches();
     await on.pass(minutes(10));
     expect(patches()).toBe(before);
-  }, 180_000);
+  });
 
   it('has little of its texts in the log', async () => {
     await on.start();

@@ -7,12 +7,9 @@ import { widthOf } from '../../../src/cli/terminal/frame.ts';
 import { clean } from '../../../src/cli/terminal/painter.ts';
 import { detailOf } from '../../../src/cli/top/detail.ts';
 import { frameOf, type Picture } from '../../../src/cli/top/frame.ts';
-import { ratesBetween } from '../../../src/cli/top/own-source.ts';
 import { shrunk, sparkText } from '../../../src/cli/top/spark-text.ts';
 import { FIRST_STATE, pressed, type TopState } from '../../../src/cli/top/state.ts';
-import { Readings } from '../../../src/model/readings.ts';
-import type { Snapshot } from '../../../src/model/snapshot.ts';
-import { fixedBoard, fixedSnapshot } from './fixed-board.ts';
+import { fixedBoard } from './fixed-board.ts';
 
 const board = fixedBoard();
 const picture = (state: TopState, columns: number, rows: number, isUtf8 = true): Picture => ({
@@ -190,44 +187,6 @@ describe('filters', () => {
     ['state:broken', { text: 'state:broken' }],
   ])('%j means %j', (typed, filters) => {
     expect(filtersOf(typed)).toEqual(filters);
-  });
-});
-
-describe('rates of two reads', () => {
-  const read = (value: number | bigint, readAtMs: number): Snapshot => {
-    const [state] = fixedSnapshot().devices;
-    const readings = Readings.of([{ metric: 'device_received_bytes_total', labels: { port: '1' }, value }]);
-    return {
-      ...fixedSnapshot(),
-      devices: state === undefined ? [] : [{ ...state, key: 'a/b', readings, readAtMs, monotonicMs: readAtMs }],
-    };
-  };
-  const rate = (before: Snapshot | undefined, now: Snapshot): number | undefined =>
-    ratesBetween(before, now)('a/b', 'device_received_bytes_total', { port: '1' });
-
-  it('are the growth per second', () => {
-    expect(rate(read(1_000, 0), read(3_000, 2_000))).toBe(1_000);
-    expect(rate(read(2n ** 60n, 0), read(2n ** 60n + 7n, 1_000))).toBe(7);
-  });
-
-  it('are those between two reads of the source', () => {
-    const [before, now] = [read(1_000, 10_000), read(3_000, 20_000)];
-    const kept = (snapshot: Snapshot, readMs: number): Snapshot => ({
-      ...snapshot,
-      devices: snapshot.devices.map((state) => ({
-        ...state,
-        readings: Readings.of([...state.readings].map((reading) => ({ ...reading, readMs }))),
-      })),
-    });
-    expect(rate(kept(before, 4_000), kept(now, 9_000))).toBe(400);
-    expect(rate(before, kept(now, 9_999)), 'the same read twice').toBeUndefined();
-  });
-
-  it('are unknown at first, after a reset, and without a newer read', () => {
-    expect(rate(undefined, read(1, 0))).toBeUndefined();
-    expect(rate(read(5, 0), read(1, 1_000))).toBeUndefined();
-    expect(rate(read(5, 1_000), read(6, 1_000))).toBeUndefined();
-    expect(ratesBetween(read(1, 0), read(2, 1_000))('a/b', 'device_received_bytes_total', { port: '2' })).toBeUndefined();
   });
 });
 

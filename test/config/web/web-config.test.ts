@@ -22,7 +22,6 @@ beforeAll(() => {
 });
 afterAll(() => certificates?.remove());
 
-const bound = (entries: string): string => `basic_auth_users: {alice: ${HASH}}\nbasic_auth_namespaces: {${entries}}`;
 const TLS = 'tls_server_config: {cert_file: server.crt, key_file: server.key';
 /** What both accept. */
 const RIGHT: readonly (readonly [what: string, text: string])[] = [
@@ -63,12 +62,6 @@ const NEWER: typeof RIGHT = [
   ['names of clients', `${TLS}, client_auth_type: RequireAnyClientCert, client_allowed_sans: [prometheus]}`],
   ['certificate and key in the file', 'tls_server_config:\n  cert: {cert}\n  key: {key}\n'],
 ];
-/** What only the agent knows. */
-const OWN: typeof RIGHT = [
-  ['users of namespaces', `basic_auth_users: {alice: ${HASH}, bob: ${HASH}}\nbasic_auth_namespaces: {alice: [team-a, team-b]}`],
-  ['a user called by a number and its namespace', `basic_auth_users: {42: ${HASH}}\nbasic_auth_namespaces: {42: ["1"]}`],
-  ['nobody bound', 'basic_auth_namespaces: {}'],
-];
 /** What both refuse, and where and how the agent tells it. */
 const WRONG: readonly (readonly [what: string, text: string, told: string])[] = [
   ['an unknown section', 'tls: {}', '1:1: unknown key "tls"'],
@@ -98,25 +91,8 @@ const WRONG: readonly (readonly [what: string, text: string, told: string])[] = 
   ],
   ['an empty value of a header', 'http_server_config: {headers: {X-Frame-Options: ""}}', 'X-Frame-Options must be one of deny, sameorigin'],
   ['a password that is not hashed', 'basic_auth_users:\n  alice: secret', '2:10: basic_auth_users.alice must be a bcrypt hash'],
-  [
-    'namespaces of nobody',
-    'basic_auth_namespaces: {alice: [team-a]}',
-    '1:32: basic_auth_namespaces.alice names no user of basic_auth_users',
-  ],
-  ['namespaces of an inherited name', bound('constructor: [team-a]'), '2:38: basic_auth_namespaces.constructor names no user'],
-  ['namespaces without a value', `basic_auth_users: {alice: ${HASH}}\nbasic_auth_namespaces:`, 'basic_auth_namespaces must be a mapping'],
-  [
-    'namespaces as a list',
-    `basic_auth_users: {alice: ${HASH}}\nbasic_auth_namespaces: [team-a]`,
-    'basic_auth_namespaces must be a mapping',
-  ],
-  ['a user without a value', bound('alice:'), '2:25: basic_auth_namespaces.alice must be a list of one namespace or more'],
-  ['a user with no namespace', bound('alice: []'), '2:32: basic_auth_namespaces.alice must be a list of one namespace or more'],
-  ['a namespace that is no list', bound('alice: team-a'), '2:32: basic_auth_namespaces.alice must be a list of one namespace or more'],
-  ['a wrong namespace', bound('alice: [team-a, "*"]'), '2:41: basic_auth_namespaces.alice.1 must be the name of a namespace'],
-  ['a namespace that is a number', bound('alice: [1]'), 'basic_auth_namespaces.alice.0 must be the name of a namespace'],
-  ['a misspelled key', 'basic_auth_namespace: {}', '1:1: unknown key "basic_auth_namespace"; did you mean basic_auth_namespaces?'],
-  ['a user bound twice', bound('alice: [team-a], alice: [team-b]'), 'occurs twice'],
+  ['a misspelled key', 'basic_auth_user: {}', '1:1: unknown key "basic_auth_user"; did you mean basic_auth_users?'],
+  ['a user twice', `basic_auth_users: {alice: ${HASH}, alice: ${HASH}}`, 'occurs twice'],
   ...['1d', '"5"', '1 s', 'true', '[1s]', 's', '300000000h', '1e30'].map((one): [string, string, string] => [
     `the interval ${one}`,
     `rate_limit: {interval: ${one}, burst: 1}`,
@@ -166,7 +142,7 @@ const isRefused = (name: string): boolean =>
   (/\.bad\.|_junk/.test(name) && !/client_san|clientCAs_missing/.test(name)) || name.startsWith('web_config_users');
 
 describe.skipIf(!hasOpenssl)(`the web configuration file${unless(hasOpenssl, 'openssl is not installed')}`, () => {
-  it.each([...RIGHT, ...NEWER, ...OWN])('takes %s', async (_what, text) => {
+  it.each([...RIGHT, ...NEWER])('takes %s', async (_what, text) => {
     expect((await read(write(text))).problem?.message).toBeUndefined();
   });
 
@@ -185,7 +161,7 @@ describe.skipIf(!hasOpenssl)(`the web configuration file${unless(hasOpenssl, 'op
     const wrongly = (files: readonly (readonly [string, string, string?])[], expected: boolean): string[] =>
       files.filter(([, text]) => isTaken(write(text)) !== expected).map(([what]) => what);
     expect(wrongly([...RIGHT, ...STRICTER, ...AT_START, ...(isPresent ? NEWER : SINCE_REFUSED)], true)).toEqual([]);
-    expect(wrongly([...WRONG, ...OWN, ...(isPresent ? SINCE_REFUSED : NEWER)], false)).toEqual([]);
+    expect(wrongly([...WRONG, ...(isPresent ? SINCE_REFUSED : NEWER)], false)).toEqual([]);
   });
 
   it('takes and refuses the files of the tests of the toolkit as the toolkit does', async () => {
@@ -206,9 +182,7 @@ describe.skipIf(!hasOpenssl)(`the web configuration file${unless(hasOpenssl, 'op
   });
 
   it('tells no secret in a message', async () => {
-    const { problem } = await read(
-      write('basic_auth_users: {alice: sesame, bob: 12345678}\nbasic_auth_namespaces: {alice: sesame, bob: [sesame]}'),
-    );
+    const { problem } = await read(write('basic_auth_users: {alice: sesame, bob: 12345678}'));
     expect(problem?.message).not.toMatch(/sesame|12345678/);
   });
 

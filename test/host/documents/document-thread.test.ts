@@ -2,11 +2,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/host/clock.ts';
 import { DocumentThread } from '../../../src/host/documents/document-thread.ts';
 import { documentKinds } from '../../../src/kubelet/document-kinds.ts';
 import { ManualClock } from '../../kubelet/support/manual-clock.ts';
+import { eventually } from '../../support/until.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'document-thread-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -30,7 +31,7 @@ describe('the thread that parses documents', () => {
     const thread = threadThat('endless', 'for (;;);', clock);
     expect(await thread.parse(job('good'))).toEqual({ value: 1, isComplete: true });
     const answers = [thread.parse(job('bad')), thread.parse(job('good'))];
-    await vi.waitFor(() => expect(clock.pendingTimers).toBeGreaterThan(0), { timeout: 40_000 });
+    await eventually(() => expect(clock.pendingTimers).toBeGreaterThan(0));
     await new Promise((resolve) => setImmediate(resolve));
     clock.advance(5_000);
     expect(await Promise.all(answers)).toEqual([

@@ -252,7 +252,7 @@ describe('a process that writes and ends at any moment', () => {
 
   const kills = repetitions(15, 50);
   // Each kill is the start of a Node, which takes seconds on a busy machine.
-  it(`leaves a log that the next one reads and continues, for ${kills} kills`, { timeout: 240_000 }, async () => {
+  it(`leaves a log that the next one reads and continues, for ${kills} kills`, async () => {
     const reader = createLineLog({ directory, name: 'notes', version: 1, keepMs: 1e9, maxBytes: 1e8, clock: systemClock });
     let from = 0;
     let acknowledged = 0;

@@ -1,5 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { deviceDirectory, type Step, StepGuard } from '../../../src/host/fs/step-guard.ts';
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -8,6 +7,10 @@ function listened(closed?: readonly string[]) {
   const said: (Step | undefined)[] = [];
   return { guard: new StepGuard(closed, (step) => said.push(step)), said };
 }
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 describe('a step', () => {
   it('is said before it begins: once for the files of a device, and each call with its name', () => {
@@ -41,10 +44,11 @@ describe('a step', () => {
     expect(said).toHaveLength(3);
   });
 
-  it('is said again in a device whose files take long together', async () => {
+  it('is said again in a device whose files take long together', () => {
     const { guard, said } = listened();
+    vi.useFakeTimers({ toFake: ['Date'], now: 0 });
     guard.enter('/sys/class/net/lo/mtu');
-    await pause(150);
+    vi.setSystemTime(150);
     guard.enter('/sys/class/net/lo/speed');
     expect(said).toEqual([1, 2].map(() => ({ kind: 'file', path: '/sys/class/net/lo' })));
   });

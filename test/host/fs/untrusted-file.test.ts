@@ -2,11 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/host/clock.ts';
 import { type FileProblemCode, readUntrustedFile, UntrustedFile } from '../../../src/host/fs/untrusted-file.ts';
 import type { Observation } from '../../../src/model/observation.ts';
 import { ManualClock } from '../../kubelet/support/manual-clock.ts';
+import { eventually } from '../../support/until.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'outside-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -52,7 +53,7 @@ describe('a file that others can touch, in a capture and in its replay', () => {
     const reading = file.read();
     clock.advance(5_000);
     expect((await reading).problem).toBe('timeout');
-    await vi.waitFor(() => expect(file.isPending).toBe(false), { timeout: 40_000 });
+    await eventually(() => expect(file.isPending).toBe(false));
     expect(told).toEqual([{ kind: 'error', path, errno: 'timeout' }]);
     expect((await file.read()).text).toBe('late');
     expect(told.at(-1)).toMatchObject({ kind: 'file', path });

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { runCommand } from '../../../src/host/process/command.ts';
-import { isRunning, until } from '../../support/until.ts';
+import { ManualClock } from '../../kubelet/support/manual-clock.ts';
+import { DEADLINE_MS, isRunning, until } from '../../support/until.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'device-agent-command-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -17,8 +18,18 @@ function program(name: string, text: string): string {
   return path;
 }
 
-const limits = { deadlineMs: 10_000, killAfterMs: 100 };
+const limits = { deadlineMs: DEADLINE_MS, killAfterMs: 100 };
 const short = { deadlineMs: 300, killAfterMs: 100 };
+
+/** Runs a program that writes `$0.pid` once it does what the test is about, and lets its deadline pass then. `isStubborn`: SIGTERM does not end it. */
+async function overdue(path: string, isStubborn = false): Promise<Awaited<ReturnType<typeof runCommand>>> {
+  const clock = new ManualClock();
+  const running = runCommand(path, [], { ...short, clock });
+  await until(() => pidIn(`${path}.pid`) > 0, `${path} is at work`);
+  clock.advance(short.deadlineMs);
+  if (isStubborn) clock.advance(short.killAfterMs);
+  return running;
+}
 
 const pidIn = (path: string): number => Number(existsSync(path) ? readFileSync(path, 'utf8') : Number.NaN);
 
@@ -87,13 +98,13 @@ describe('runCommand', () => {
   });
 
   it('ends a program that sleeps forever, and keeps its output', async () => {
-    const path = program('sleeps', 'echo before; sleep 1000');
-    expect(await runCommand(path, [], short)).toEqual({ stdout: 'before\n', stderr: '', failure: 'timeout', signal: 'SIGTERM' });
+    const path = program('sleeps', 'echo before; echo $$ > "$0.pid"; exec sleep 1000');
+    expect(await overdue(path)).toEqual({ stdout: 'before\n', stderr: '', failure: 'timeout', signal: 'SIGTERM' });
   });
 
   it('kills a program that ignores SIGTERM', async () => {
-    const path = program('ignores', "trap '' TERM; while :; do sleep 1000; done");
-    expect(await runCommand(path, [], short)).toMatchObject({ failure: 'timeout', signal: 'SIGKILL' });
+    const path = program('ignores', 'trap \'\' TERM; echo $$ > "$0.pid"; while :; do sleep 1000; done');
+    expect(await overdue(path, true)).toMatchObject({ failure: 'timeout', signal: 'SIGKILL' });
   });
 
   it('ends a program that prints without end, and holds no more than the limit', async () => {
@@ -122,7 +133,7 @@ describe('runCommand', () => {
 
   it('kills grandchildren at the deadline, even those that ignore SIGTERM and hold no output', async () => {
     const path = program('has-one', '(trap "" TERM; exec sleep 1000) >/dev/null 2>&1 & echo $! > "$0.pid"; sleep 1000');
-    expect(await runCommand(path, [], short)).toMatchObject({ failure: 'timeout' });
+    expect(await overdue(path, true)).toMatchObject({ failure: 'timeout' });
     await until(() => !isRunning(pidIn(`${path}.pid`)));
   });
 
@@ -141,7 +152,8 @@ describe('runCommand', () => {
   it('returns from a program that SIGKILL does not end, and reports its later end', async () => {
     // A killed process that its tracer never collects stays unreaped for its parent, like one that sleeps in the kernel.
     const path = program('unreaped', 'echo $$ > "$0.pid"; exec sleep 1000');
-    const running = runCommand(path, [], { deadlineMs: 3_000, killAfterMs: 100 });
+    const clock = new ManualClock();
+    const running = runCommand(path, [], { ...short, clock });
     await until(() => pidIn(`${path}.pid`) > 0);
     const ptrace = `
       const { default: koffi } = await import('koffi');
@@ -154,7 +166,11 @@ describe('runCommand', () => {
         tracer.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString().trim())),
       );
       expect(seized, 'this machine lets a process trace another').toBe('0');
-      const result = await running;
+      clock.advance(short.deadlineMs);
+      clock.advance(short.killAfterMs);
+      // What it waits for then is the end of a killed process.
+      const turns = setInterval(() => clock.advance(short.killAfterMs), 20);
+      const result = await running.finally(() => clearInterval(turns));
       expect(result).toMatchObject({ failure: 'timeout', stillRunning: expect.any(Promise) });
       tracer.kill('SIGKILL');
       await result.stillRunning;

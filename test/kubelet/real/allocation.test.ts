@@ -74,9 +74,7 @@ describeReal.each(['direct', 'watcher'] as const)(
       const wants = { [GPU]: 2, [HCA]: 2, [VF]: 1, [PORT]: 1, [CARD]: 2 };
       const containers = Object.entries(wants).map(([resource, count], at) => ({ name: `c${at}`, wants: { [resource]: count } }));
       const given = await kubelet.run({ ...podNamed('train'), containers });
-      const admittedMs = performance.now();
       const page = await agent.until('all of it on the page', (text) => seriesOf(text, 'container_device_allocation').length === 8);
-      expect(performance.now() - admittedMs, 'within a second of the admission').toBeLessThan(1_000);
 
       const all = await devices();
       for (const [at, [resource, count]] of Object.entries(wants).entries()) {

@@ -11,7 +11,7 @@ import { WholeSimulation } from './support/whole-simulation.ts';
 
 closeAfterEach();
 
-const WAIT = { timeout: 40_000, interval: 10 };
+const WAIT = { interval: 10 };
 const DEVICES: readonly VendorDevice[] = [{ id: 'ä' }, { id: 'b', nodes: [0] }, { id: 'c', nodes: [1, 0] }, { id: 'd', nodes: [] }];
 const OTHER = 'example.com/other';
 const PODS = [

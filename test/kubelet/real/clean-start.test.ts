@@ -8,7 +8,7 @@ import { closeAfterEach, podNamed, type WatchedNode, watchedNode } from './suppo
 closeAfterEach();
 
 const GPU = 'example.com/gpu';
-const WAIT = { timeout: 40_000, interval: 20 };
+const WAIT = { interval: 20 };
 const OLD_POD = '00000000-0000-4000-8000-0000000000aa';
 const asking = (name: string) => ({ ...podNamed(name), containers: [{ name: 'rank', wants: { [GPU]: 1 } }] });
 

@@ -17,7 +17,7 @@ const SETTINGS = {
   flags: ['--refresh.interval=200ms', `--refresh.stale-after=${STALE_AFTER_MS}ms`],
 };
 /** What is promised is 3 s. */
-const WAIT = { timeout: 40_000, interval: 5 };
+const WAIT = { interval: 5 };
 const LOOK_MS = 5;
 
 /** Looks at what the kubelet can hand out, over and over. */
@@ -59,7 +59,7 @@ describeReal.each([1, 2, 3])("%i of four HCAs that hang, before the kubelet's ow
     const { kubelet, machine } = node;
     await expect.poll(() => kubelet.allocatable(HCA), WAIT).toEqual(NAMES);
     for (const device of hung) machine.hang(`${device}/ports/1/counters/port_rcv_data`);
-    await expect.poll(() => kubelet.allocatable(HCA), { ...WAIT, timeout: 40_000 }).toEqual(sound);
+    await expect.poll(() => kubelet.allocatable(HCA), WAIT).toEqual(sound);
     const unknown = (await node.devices()).filter(({ health }) => health.state === 'unknown').map(({ id }) => id);
     expect(unknown).toEqual(hung);
 
@@ -87,5 +87,5 @@ describeReal.each([1, 2, 3])("%i of four HCAs that hang, before the kubelet's ow
     expect([...new Set(wrong)]).toEqual([]);
     for (const list of lists) expect(list).toEqual(told);
     expect(lists.length).toBeGreaterThanOrEqual(KILLS);
-  }, 300_000);
+  });
 });

@@ -15,7 +15,7 @@ import { closeAfterEach, closing, podNamed, seriesOf, watchedNode } from './supp
 closeAfterEach();
 
 const GPU = 'nvidia.com/gpu';
-const WAIT = { timeout: 40_000, interval: 50 };
+const WAIT = { interval: 50 };
 const GIB = 2 ** 30;
 
 /** Somebody else's plugin hands the simulated GPUs out by their UUIDs; the agent only watches. */

@@ -8,7 +8,7 @@ import { closeAfterEach, closing, podNamed, watchedNode } from './support/watche
 closeAfterEach();
 
 const HCA = 'example.com/hca';
-const WAIT = { timeout: 30_000, interval: 20 };
+const WAIT = { interval: 20 };
 
 describeReal("another vendor's plugin of the same resource", () => {
   it.each(['direct', 'watcher'])(

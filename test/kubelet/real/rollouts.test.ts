@@ -72,5 +72,5 @@ describeReal('agents and plugins that replace each other on one node', () => {
     }
     process.stderr.write(`${RELEASE}: ${toldLooks(looks)}, ${node.ends} ends of the kubelet by itself\n`);
     await expect.poll(async () => seriesValue(await rollouts.page(), 'device_agent_plugin_differing_devices', { resource: HCA })).toBe(0);
-  }, 1_800_000);
+  });
 });

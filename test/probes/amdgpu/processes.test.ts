@@ -156,7 +156,7 @@ describe('fdinfo', () => {
 
   it('has blanks before the tab after some keys, and numbers without a unit in bytes', () => {
     const client = parseDrmClient('drm-driver:\tamdgpu\ndrm-memory-gtt: \t8192 KiB\ndrm-memory-vram: \t2068 KiB\ndrm-resident-vram:\t77\n');
-    expect(client?.vramBytes).toBe(77);
+    expect(client?.memoryBytes).toBe(77);
   });
 });
 

@@ -83,12 +83,11 @@ describe('kdsstat', () => {
   it('gives use and clients, each pid once', () => {
     const text =
       'xclbin:\t\t\td2d4f4a5-44a9-4d2f-9a8d-3a8d0b9b1f10\noutstanding execs:\t3\ntotal execs:\t\t9007199254740993\ncontexts:\t\t3\nclient pid:\n\t\t\t4243\n\t\t\t4242\n\t\t\t4242\n';
-    expect(parseKdsStat(text)).toEqual({ outstanding: 3, executions: 9_007_199_254_740_993n, clients: 3, pids: [4242, 4243] });
+    expect(parseKdsStat(text)).toEqual({ executions: 9_007_199_254_740_993n, clients: 3, pids: [4242, 4243] });
   });
 
   it('has no pids when no process uses the board', () => {
     expect(parseKdsStat('outstanding execs:\t0\ntotal execs:\t\t0\ncontexts:\t\t0\nclient pid:\n')).toEqual({
-      outstanding: 0,
       executions: 0,
       clients: 0,
       pids: [],
@@ -105,7 +104,7 @@ describe('memstat_raw', () => {
     ['unsigned 64 bit', '18446744073709551594 -22 18446744073709551594'],
     ['signed', '-22 -22 -22'],
   ])('ends the banks at a separator printed as %s', (_, separator) => {
-    expect(parseMemStat(`${banks}${separator}\n2147484672 13 0\n0 0 0\n`)).toEqual({ bytes: 2_147_484_672, buffers: 13 });
+    expect(parseMemStat(`${banks}${separator}\n2147484672 13 0\n0 0 0\n`)).toBe(2_147_484_672);
   });
   it('is nothing for text of another form', () => {
     expect(parseMemStat('')).toBeUndefined();

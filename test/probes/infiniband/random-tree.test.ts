@@ -1,3 +1,4 @@
+// Project: programs. Histories in number.
 import { readdirSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';

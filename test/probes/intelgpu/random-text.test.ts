@@ -2,8 +2,9 @@ import { describe, expect, it } from 'vitest';
 import type { KmsgRecord } from '../../../src/host/kernel-log/record.ts';
 import { parseMask, parseMegahertz, parseReasons } from '../../../src/probes/intelgpu/gts.ts';
 import { logRows } from '../../../src/probes/intelgpu/log-rows.ts';
-import { parseDrmClient, shareOf } from '../../../src/probes/intelgpu/processes.ts';
+import { parseDrmClient } from '../../../src/probes/intelgpu/processes.ts';
 import { parsePriority } from '../../../src/probes/intelgpu/sriov.ts';
+import { shareOf } from '../../../src/probes/kit/drm/users.ts';
 import { logLineOf } from '../../../src/probes/kit/log-row.ts';
 import { mutatedText, seeded } from '../../support/seeded.ts';
 

@@ -3,8 +3,9 @@ import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/host/clock.ts';
 import { createHost } from '../../../src/host/host.ts';
+import { NetlinkSocket } from '../../../src/probes/kit/netlink.ts';
 import { family } from '../../../src/probes/netdev/index.ts';
-import { LinkSocket } from '../../../src/probes/netdev/link-socket.ts';
+import { askLink, NETLINK_ROUTE } from '../../../src/probes/netdev/link-message.ts';
 import { LinkSource, parseIpText } from '../../../src/probes/netdev/link-source.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 
@@ -16,10 +17,10 @@ const hasIp = spawnSync('ip', ['-V']).error === undefined;
 const sysfs = (name: string, file: string): string => readFileSync(`/sys/class/net/${name}/${file}`, 'utf8').trim();
 const indexOf = (name: string): number => Number(sysfs(name, 'ifindex'));
 
-let socket: LinkSocket;
+let socket: NetlinkSocket;
 beforeAll(() => {
-  const opened = LinkSocket.open();
-  if (!(opened instanceof LinkSocket)) throw new Error(opened.message);
+  const opened = NetlinkSocket.open(NETLINK_ROUTE);
+  if (!(opened instanceof NetlinkSocket)) throw new Error(opened.message);
   socket = opened;
 });
 afterAll(() => {
@@ -28,16 +29,16 @@ afterAll(() => {
 
 describe('netlink of this kernel', () => {
   it('tells the name and the number of the loopback interface', () => {
-    expect(socket.ask(indexOf('lo')).link).toMatchObject({ name: 'lo', index: indexOf('lo'), functions: [] });
+    expect(askLink(socket, indexOf('lo')).link).toMatchObject({ name: 'lo', index: indexOf('lo'), functions: [] });
   });
 
   it('answers ENODEV for a number that no interface has', () => {
-    const { error } = socket.ask(0x7fff_fffe);
+    const { error } = askLink(socket, 0x7fff_fffe);
     expect(socket.nameOf(error as number)).toBe('ENODEV');
   });
 
   it('answers each of 300 requests, with the same text each time', () => {
-    const answers = Array.from({ length: 300 }, () => JSON.stringify(socket.ask(indexOf('lo'))));
+    const answers = Array.from({ length: 300 }, () => JSON.stringify(askLink(socket, indexOf('lo'))));
     expect(new Set(answers).size).toBe(1);
   });
 
@@ -45,7 +46,7 @@ describe('netlink of this kernel', () => {
     for (const name of readdirSync('/sys/class/net').filter((each) => existsSync(`/sys/class/net/${each}/ifindex`))) {
       const hardwareAddress = sysfs(name, 'address');
       const address = hardwareAddress === '' ? {} : { hardwareAddress };
-      expect(socket.ask(indexOf(name)).link).toMatchObject({ name, index: indexOf(name), ...address });
+      expect(askLink(socket, indexOf(name)).link).toMatchObject({ name, index: indexOf(name), ...address });
     }
   });
 
@@ -53,7 +54,7 @@ describe('netlink of this kernel', () => {
     const links = parseIpText(execFileSync('ip', ['-s', '-d', 'link'], { encoding: 'utf8' }));
     expect(links.length).toBeGreaterThan(0);
     for (const { name, index, hardwareAddress } of links) {
-      const link = socket.ask(index).link;
+      const link = askLink(socket, index).link;
       expect([link?.name, link?.index, link?.hardwareAddress]).toEqual([name, index, hardwareAddress]);
     }
   });
@@ -106,7 +107,7 @@ describe('a source of links', () => {
   });
 
   it('names a module that does not load', () => {
-    const failure = LinkSocket.open(() => {
+    const failure = NetlinkSocket.open(NETLINK_ROUTE, () => {
       throw new Error('no native part\nfor this machine');
     });
     expect(failure).toEqual({ failure: 'module', message: 'no native part' });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { linkRequest, parseLinkAnswer } from '../../../src/probes/netdev/link-socket.ts';
+import { answerIn } from '../../../src/probes/kit/netlink.ts';
+import { linkIn, linkRequest } from '../../../src/probes/netdev/link-message.ts';
 import { seeded } from '../../support/seeded.ts';
 import { attribute, functionBytes, message, newLink, wide, words } from './link-bytes.ts';
 
@@ -15,6 +16,8 @@ const STATS = {
 };
 const MAC = [0xb4, 0x96, 0x91, 0xe5, 0xc8, 0xa9];
 const PF = { name: 'ens1f1', index: 7, mac: MAC, parent: '0000:3b:00.1' };
+
+const parseLinkAnswer = (bytes: Buffer, sequence: number) => linkIn(answerIn(bytes, sequence));
 
 describe('the answer of the kernel', () => {
   it('holds the interface, and the counters and settings of each virtual function', () => {
@@ -62,7 +65,7 @@ describe('the answer of the kernel', () => {
 });
 
 it('the request asks for one link with its virtual functions', () => {
-  expect(linkRequest(7, 9).toString('hex')).toBe('2800000012000100090000000000000000000000070000000000000000000000' + '08001d0001000000');
+  expect(linkRequest(7).toString('hex')).toBe('00000000070000000000000000000000' + '08001d0001000000');
 });
 
 describe('10,000 random mutations of an answer', () => {

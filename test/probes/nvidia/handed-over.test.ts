@@ -1,22 +1,12 @@
-import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { minutes, seconds } from '../../../src/model/duration.ts';
 import { ownsNumbers, resolve } from '../../../src/probes/nvidia/devices.ts';
 import type { WatchedNode } from '../../false-alarms/watched-node.ts';
-import { addressOf, boardWith, functionAt, informationAt, type Shown, type Source, uuidOf } from './unshown-node.ts';
+import { addressOf, bind, boardWith, functionAt, informationAt, type Shown, type Source, uuidOf } from './unshown-node.ts';
 
 const SOURCES: readonly Source[] = ['library', 'command'];
 const [HOME, AWAY] = [uuidOf(0), uuidOf(1)];
-
-/** Binds a function to a driver; undefined: to none. */
-function bind(node: WatchedNode, index: number, driver: string | undefined): void {
-  const link = join(node.tree.root, functionAt(index), 'driver');
-  rmSync(link, { force: true });
-  if (driver === undefined) return;
-  mkdirSync(dirname(link), { recursive: true });
-  symlinkSync(`../../../../bus/pci/drivers/${driver}`, link);
-}
 
 const statesOf = (node: WatchedNode): Readonly<Record<string, string>> =>
   Object.fromEntries(node.snapshot.devices.map(({ device, verdict }) => [device.id, verdict.state]));
@@ -53,7 +43,6 @@ describe.each(SOURCES)('a GPU that goes to a virtual machine and back, by the %s
     show(both);
     await node.pass(seconds(10));
     expect([statesOf(node), conditionsOf(node, AWAY)]).toEqual([allWell, []]);
-    expect(node.snapshot.devices.every(({ verdict }) => verdict.probation === undefined)).toBe(true);
   });
 
   it('is the same for an agent without memory, which knows it by its address until it returns', async () => {
@@ -82,6 +71,19 @@ describe.each(SOURCES)('a GPU that goes to a virtual machine and back, by the %s
     expect(statesOf(node)).toEqual(allWell);
     await node.pass(minutes(1));
     expect([statesOf(node), conditionsOf(node, AWAY)]).toEqual([{ ...allWell, [AWAY]: 'unhealthy' }, ['DriverUnbound']]);
+  });
+});
+
+describe.each(SOURCES)('a GPU that leaves the bus in the read that tells why, by the %s', (source) => {
+  it('is missing, with its Xid as the cause', async () => {
+    const { node, show } = await boardWith(source, { count: 2 }, { gpus: [0, 1] });
+    node.log(`NVRM: Xid (PCI:${addressOf(1).slice(0, -2)}): 79, pid=4711, name=python3, GPU has fallen off the bus.`);
+    for (const path of [dirname(informationAt(1)), functionAt(1)]) node.tree.hide('gone', path, { kind: 'absent' });
+    show({ gpus: [0] });
+    await node.pass(seconds(90));
+    expect(node.verdicts[AWAY]).toMatch(/^unhealthy /);
+    expect(conditionsOf(node, AWAY)).toEqual(expect.arrayContaining(['DeviceMissing', 'Xid']));
+    expect(conditionsOf(node, HOME)).toEqual([]);
   });
 });
 

@@ -39,7 +39,7 @@ async function start(gpus: readonly ScriptedGpu[]): Promise<{ readonly node: Liv
 }
 
 describe('a GPU whose library call hangs', () => {
-  it('is skipped while the others are read, and is read again after the call returns', { timeout: 60_000 }, async () => {
+  it('is skipped while the others are read, and is read again after the call returns', async () => {
     const { node, agent } = await start([hopper(0), hopper(1)]);
     await agent.until('both GPUs', (page) => temperature(page, 0) === '41' && temperature(page, 1) === '42');
     const sick: ScriptedGpu = { ...hopper(1), lines: ['hang.nvmlDeviceGetUtilizationRates = 1'] };
@@ -58,7 +58,6 @@ describe('a GPU whose library call hangs', () => {
 describe('a GPU that hangs the call that finds it', () => {
   it.each(['nvmlDeviceGetHandleByIndex_v2', 'nvmlDeviceGetPciInfo_v3', 'nvmlDeviceGetUUID', 'nvmlDeviceRegisterEvents'])(
     'in %s is left out from the start on',
-    { timeout: 60_000 },
     async (symbol) => {
       const { node, agent } = await start([hopper(0), { ...hopper(1), lines: [`hang.${symbol} = 1`] }]);
       const during = await agent.until('the sound GPU', (page) => temperature(page, 0) === '41');
@@ -72,7 +71,7 @@ describe('a GPU that hangs the call that finds it', () => {
 });
 
 describe('a call for events that never returns', () => {
-  it('is not repeated, and the GPUs are still read', { timeout: 60_000 }, async () => {
+  it('is not repeated, and the GPUs are still read', async () => {
     const { node, agent } = await start([hopper(0), hopper(1)]);
     await agent.until('both GPUs', (page) => temperature(page, 0) === '41' && temperature(page, 1) === '42');
     node.write({ lines: ['hang.nvmlEventSetWait_v2 = 1'], gpus: [hopper(0, { temperature: 50 }), hopper(1, { temperature: 51 })] });

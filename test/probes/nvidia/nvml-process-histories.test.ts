@@ -73,4 +73,4 @@ it(`the share of a process is known only by what the driver told (${HISTORIES} h
       node.write({ gpus: [scripted(moment, read + 2)] });
     }
   }
-}, 600_000);
+});

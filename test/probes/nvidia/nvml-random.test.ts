@@ -1,3 +1,4 @@
+// Project: programs. Histories in number.
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/host/clock.ts';

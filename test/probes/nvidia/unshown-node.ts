@@ -1,3 +1,5 @@
+import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { family } from '../../../src/probes/nvidia/index.ts';
 import { type WatchedNode, watch } from '../../false-alarms/watched-node.ts';
 import type { OverlaidTree } from '../../oracle/overlaid-tree.ts';
@@ -108,6 +110,15 @@ function scriptFor(driver: string, { gpus, refused = {}, failsWith, drained = []
       return { ...gpu, fields, processes: [], ...(code !== undefined && { lines: [`fail.nvmlDeviceGetHandleByIndex_v2 = ${code}`] }) };
     }),
   };
+}
+
+/** Binds a function to a driver; undefined: to none. */
+export function bind(node: WatchedNode, index: number, driver: string | undefined): void {
+  const link = join(node.tree.root, functionAt(index), 'driver');
+  rmSync(link, { force: true });
+  if (driver === undefined) return;
+  mkdirSync(dirname(link), { recursive: true });
+  symlinkSync(`../../../../bus/pci/drivers/${driver}`, link);
 }
 
 /** The whole agent on a board, and what its driver shows from then on. */

@@ -1,3 +1,4 @@
+// Project: programs. Histories in number.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { seconds } from '../../../src/model/duration.ts';
 import { listing } from '../../../src/probes/nvidia/index.ts';

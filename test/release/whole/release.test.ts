@@ -67,7 +67,7 @@ describe.skipIf(missing !== undefined)('a release', () => {
     cpSync(made, release, { recursive: true });
     writeFileSync(join(stranger, 'device-agent.pub'), publicKey.export({ type: 'spki', format: 'pem' }));
     execFileSync('git', ['clone', '--quiet', source, join(stranger, 'device-agent')]);
-  }, 900_000);
+  });
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
   /** As a stranger types it: in another folder, with another umask and in another time zone than the release was made. */
@@ -110,7 +110,7 @@ describe.skipIf(missing !== undefined)('a release', () => {
     expect(filesOf(again)).toEqual(files.filter((file) => file !== 'SHA256SUMS.sig'));
     expect(filesOf(again).filter((file) => !readFileSync(join(again, file)).equals(readFileSync(join(release, file))))).toEqual([]);
     for (const architecture of ARCHITECTURES) expect(read<object>('image/index.json')).toHaveProperty('manifests', tagged(architecture));
-  }, 900_000);
+  });
 
   it.skipIf(withoutRegistry !== undefined)(
     `is signed and verified by cosign in a registry, and by no other key${unless(withoutRegistry === undefined, withoutRegistry ?? '')}`,
@@ -134,7 +134,6 @@ describe.skipIf(missing !== undefined)('a release', () => {
         await registry.stop();
       }
     },
-    120_000,
   );
 
   it('has each file but the signature in the signed list', ({ skip }) => {

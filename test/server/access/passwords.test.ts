@@ -33,13 +33,13 @@ describe('passwords', () => {
     ['nobody', 'sesame', 'wrong'],
     ['__proto__', 'sesame', 'wrong'],
   ])('of %s with "%s": %s', async (user, password, verdict) => {
-    const passwords = new Passwords(compare, { users: new Map([['alice', ALICE]]), namespaces: new Map() });
+    const passwords = new Passwords(compare, new Map([['alice', ALICE]]));
     expect(await passwords.check(user, password)).toBe(verdict);
   });
 
   it('compares a right password once, and a wrong one each time', async () => {
     const { compared, comparePassword } = counted();
-    const passwords = new Passwords(comparePassword, { users: new Map([['alice', ALICE]]), namespaces: new Map() });
+    const passwords = new Passwords(comparePassword, new Map([['alice', ALICE]]));
     for (let times = 0; times < 3; times += 1) expect(await passwords.check('alice', 'sesame')).toBe('right');
     expect(compared.length).toBe(1);
     for (let times = 0; times < 3; times += 1) expect(await passwords.check('alice', 'open')).toBe('wrong');
@@ -50,7 +50,7 @@ describe('passwords', () => {
 
   it('compares the password of an unknown user with a hash of the same cost, and finds it wrong every time', async () => {
     const { compared, comparePassword } = counted();
-    const passwords = new Passwords(comparePassword, { users: new Map([['alice', ALICE.replace('$04$', '$05$')]]), namespaces: new Map() });
+    const passwords = new Passwords(comparePassword, new Map([['alice', ALICE.replace('$04$', '$05$')]]));
     expect(await passwords.check('nobody', 'sesame')).toBe('wrong');
     expect(await passwords.check('nobody', 'sesame')).toBe('wrong');
     expect(compared.length).toBe(2);
@@ -58,29 +58,29 @@ describe('passwords', () => {
   });
 
   it('knows a password no more when its hash or its user is gone', async () => {
-    const passwords = new Passwords(compare, { users: new Map([['alice', ALICE]]), namespaces: new Map() });
+    const passwords = new Passwords(compare, new Map([['alice', ALICE]]));
     expect(await passwords.check('alice', 'sesame')).toBe('right');
-    passwords.use({ users: new Map([['alice', hashSync('changed', 4)]]), namespaces: new Map() });
+    passwords.use(new Map([['alice', hashSync('changed', 4)]]));
     expect(await passwords.check('alice', 'sesame')).toBe('wrong');
     expect(await passwords.check('alice', 'changed')).toBe('right');
-    passwords.use({ users: new Map([['bob', ALICE]]), namespaces: new Map() });
+    passwords.use(new Map([['bob', ALICE]]));
     expect(await passwords.check('alice', 'changed')).toBe('wrong');
     expect(await passwords.check('bob', 'sesame')).toBe('right');
   });
 
   it('does not take a password whose hash goes while it is compared', async () => {
     const { releases, comparePassword } = held();
-    const passwords = new Passwords(comparePassword, { users: new Map([['alice', ALICE]]), namespaces: new Map() });
+    const passwords = new Passwords(comparePassword, new Map([['alice', ALICE]]));
     const verdict = passwords.check('alice', 'sesame');
     await expect.poll(() => releases.length).toBe(1);
-    passwords.use({ users: new Map(), namespaces: new Map() });
+    passwords.use(new Map());
     releases[0]?.();
     expect(await verdict).toBe('wrong');
   });
 
   it('answers a known password while the queue is full, and refuses others', async () => {
     const { releases, comparePassword } = held();
-    const passwords = new Passwords(comparePassword, { users: new Map([['alice', ALICE]]), namespaces: new Map() });
+    const passwords = new Passwords(comparePassword, new Map([['alice', ALICE]]));
     const first = passwords.check('alice', 'sesame');
     await expect.poll(() => releases.length).toBe(1);
     releases[0]?.();
@@ -101,10 +101,10 @@ describe('passwords', () => {
 
   it('goes on after a comparison that failed', async () => {
     let isBroken = true;
-    const passwords = new Passwords((password, hash) => (isBroken ? Promise.reject(new Error('broken')) : compare(password, hash)), {
-      users: new Map([['alice', ALICE]]),
-      namespaces: new Map(),
-    });
+    const passwords = new Passwords(
+      (password, hash) => (isBroken ? Promise.reject(new Error('broken')) : compare(password, hash)),
+      new Map([['alice', ALICE]]),
+    );
     await expect(passwords.check('alice', 'sesame')).rejects.toThrow('broken');
     isBroken = false;
     expect(await passwords.check('alice', 'sesame')).toBe('right');

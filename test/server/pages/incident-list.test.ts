@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { boardOf } from '../../../src/board/board.ts';
-import type { ListedIncident } from '../../../src/incidents/store.ts';
+import type { ListedIncident } from '../../../src/incidents/record.ts';
 import type { HealthEvent } from '../../../src/model/events.ts';
 import { hardwareKey } from '../../../src/model/hardware.ts';
 import type { Verdict } from '../../../src/model/health.ts';

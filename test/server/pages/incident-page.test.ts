@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { boardOf } from '../../../src/board/board.ts';
-import { type IncidentChange, type IncidentRecord, summaryOf } from '../../../src/incidents/record.ts';
-import type { ListedIncident } from '../../../src/incidents/store.ts';
+import { type IncidentChange, type IncidentRecord, type ListedIncident, summaryOf } from '../../../src/incidents/record.ts';
 import type { Verdict } from '../../../src/model/health.ts';
 import { incidentPage } from '../../../src/server/pages/incident-page.ts';
 import { incidentText } from '../../../src/server/pages/incident-text.ts';

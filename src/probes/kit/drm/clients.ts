@@ -128,7 +128,7 @@ interface Listing {
 type Outcome = 'listed' | 'refused' | 'gone';
 
 /** Cost of the search. */
-interface SearchPace {
+export interface SearchPace {
   /** Number of processes that one search lists; 0 turns the search off. */
   readonly most: number;
   /** Time between two searches; 0 searches at every call. */

@@ -1,3 +1,4 @@
+import type { DeviceRead } from '../../../model/collection.ts';
 import { minutes, seconds } from '../../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../../model/health.ts';
 import { raise } from '../finding.ts';
@@ -25,7 +26,7 @@ export const driverUnbound = {
   type: 'DriverUnbound',
   reasons: ['NoDriver', 'OtherDriver', 'Bound'],
   meaning:
-    'No driver that can serve the device is bound to it, although one was before. A device that was handed to another driver on purpose does not count.',
+    'No driver that can serve the device is bound to it, although one was before, or a container holds it. A device that was handed to another driver on purpose does not count.',
   remedy: 'reload-driver',
   source: `${BUS}: driver`,
   forMs: CLAIM_MS,
@@ -67,7 +68,7 @@ const notInUse = {
   type: 'NotInUse',
   reasons: ['NoDriver', 'Served'],
   meaning:
-    'No driver is bound to the device, and nothing shows that somebody wants one: it was not used before, no device of its model has a driver, and the kernel log has no failed start.',
+    'No driver is bound to the device, and nothing shows that somebody wants one: no container holds it, it was not used before, no device of its model has a driver, and the kernel log has no failed start.',
   source: `${BUS}: driver`,
 } as const satisfies ConditionSpec;
 
@@ -83,32 +84,33 @@ export const startFailed = logCondition({
 
 /** What the bus shows, of every family with {@link BusHardware}. */
 export const busConditions: readonly ConditionSpec[] = [notStarted, driverUnbound, driverMissing, nodeMissing, handedOver, notInUse];
-/** With what the log of the driver core tells, for families that have no words of their own for it. */
-export const busAndLogConditions: readonly ConditionSpec[] = [...busConditions, startFailed];
 
 const failed = (drivers: readonly string[]): Omit<LogRow, 'name' | 'text'> => ({
   drivers,
   means: 'the driver could not start the device: error {error}',
   source: 'Linux drivers/base/dd.c, call_driver_probe',
-  words: { error: { '-12': 'out of memory', '-19': 'no device', '-22': 'invalid', '-62': 'timer expired', '-110': 'timed out' } },
+  words: {
+    error: {
+      ...{ '-2': '-2 (no such file)', '-5': '-5 (input or output)', '-12': '-12 (out of memory)', '-14': '-14 (bad address)' },
+      ...{ '-16': '-16 (busy)', '-19': '-19 (no such device)', '-22': '-22 (invalid argument)', '-62': '-62 (timer expired)' },
+      '-110': '-110 (timed out)',
+    },
+  },
   raises: { condition: startFailed },
 });
 
-/** Lines of the driver core about drivers that could not start. */
-export const startRows = (drivers: readonly string[]): readonly LogRow[] => {
-  if (drivers.length === 0) return [];
-  return [
-    { name: 'start-failed', text: /^probe with driver \S+ failed with error (?<error>-?\d+)/, ...failed(drivers) },
-    {
-      name: 'old-start-failed',
-      ...failed(drivers),
-      text: new RegExp(
-        `^(?:${drivers.join('|')}): probe of (?<device>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\\.[0-7]) failed with error (?<error>-?\\d+)`,
-      ),
-      withoutDevice: { class: 'pci', name: '{device}', fixed: ' failed with error ' },
-    },
-  ];
-};
+/** Lines of the driver core about drivers that could not start. No name: any driver. */
+export const startRows = (drivers: readonly string[]): readonly LogRow[] => [
+  { name: 'start-failed', text: /^probe with driver \S+ failed with error (?<error>-?\d+)/, ...failed(drivers) },
+  {
+    name: 'old-start-failed',
+    ...failed(drivers),
+    text: new RegExp(
+      `^(?:${drivers.join('|') || '\\S{1,64}'}): probe of (?<device>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\\.[0-7]) failed with error (?<error>-?\\d+)`,
+    ),
+    withoutDevice: { class: 'pci', name: '{device}', fixed: ' failed with error ' },
+  },
+];
 
 export const isNotStarted = (address: string): Finding =>
   raise(notStarted, 'NotBound', {
@@ -129,11 +131,20 @@ export const isUnbound = (address: string, now?: string): Finding =>
         : `PCI function ${address} is bound to ${now}, not to its own driver`,
   });
 
+/** Who has a device in hand wants it. */
+export const isUnboundIfHeld = (address: string): Finding =>
+  raise(driverUnbound, 'NoDriver', {
+    status: true,
+    ifHeld: true,
+    message: `no driver is bound to PCI function ${address}, and a container holds it`,
+  });
+
 export const isHandedOver = (to: string, node?: string): Finding =>
   raise(handedOver, 'OtherDriver', { status: true, message: `handed over to ${to}${node === undefined ? '' : ` (${node})`}` });
 
 export const isNotInUse: Finding = raise(notInUse, 'NoDriver', {
   status: true,
+  ifHeld: false,
   message: 'not in use: no driver is bound, and nobody wants one',
 });
 
@@ -144,6 +155,9 @@ export const lacksNode = (path: string | undefined): Finding =>
 export const hasNodes: Finding = raise(nodeMissing, 'NodesPresent', { status: false, message: 'the device nodes exist' });
 
 const message = 'the bus shows another state of the device';
+/** Of a device that no driver of the family has. */
+const needsNoNode: Finding = raise(nodeMissing, 'NodesPresent', { status: false, message });
+
 /** Of a device that was told otherwise before. */
 export const served: readonly Finding[] = [
   raise(notStarted, 'Served', { status: false, message }),
@@ -152,3 +166,13 @@ export const served: readonly Finding[] = [
   raise(handedOver, 'Served', { status: false, message }),
   raise(notInUse, 'Served', { status: false, message }),
 ];
+
+/** What held before and does not hold now is denied. */
+export const whole = (findings: readonly Finding[], wasTold: boolean): readonly Finding[] =>
+  wasTold ? [...findings, ...[...served, needsNoNode].filter(({ type }) => !findings.some((one) => one.type === type))] : findings;
+
+/** What the family itself says comes first. */
+export const withFindings = (read: DeviceRead, findings: readonly Finding[]): DeviceRead => ({
+  ...read,
+  findings: [...read.findings, ...findings.filter(({ type }) => !read.findings.some((one) => one.type === type))],
+});

@@ -14,10 +14,13 @@ import {
   isNotInUse,
   isNotStarted,
   isUnbound,
+  isUnboundIfHeld,
   isWithoutDriver,
   lacksNode,
   served,
   startFailed,
+  whole,
+  withFindings,
 } from './bus-conditions.ts';
 import { readPciFunction } from './function.ts';
 import { pcieErrorFindings, pcieFindings } from './health.ts';
@@ -40,6 +43,8 @@ interface Of {
   readonly hardware: readonly BusHardware[];
   /** Kinds of which the family lists a function with and without a driver. */
   readonly listedByBus?: readonly string[];
+  /** A container can have a function that was handed over. */
+  readonly servesUserSpace?: true;
   /** The family has a condition of its own for the nodes of its devices. */
   readonly hasOwnNodes?: true;
   /** What the family reports of PCIe: all, errors without the link, nothing. */
@@ -64,8 +69,8 @@ export class Bus {
   readonly #told: Set<string>;
   /** The first state of each place that this probe told. */
   readonly #first = new Map<string, string | undefined>();
-  /** Addresses with a failed start that had a driver at the last collection. */
-  #revived: ReadonlySet<string> = new Set();
+  /** Addresses with a failed start that had a driver at the last collection; undefined before the log was read. */
+  #revived: ReadonlySet<string> | undefined;
 
   constructor(host: Host, of: Of) {
     this.#host = host;
@@ -118,14 +123,15 @@ export class Bus {
     if (read === undefined) return report;
     const { unserved, findings, isDoubtful } = this.#judge(each, standing, bound, log);
     const wasTold = this.#tell(placeOf(device), findings);
-    if (isDoubtful === true) return { device, ...defined({ outOfBand: report.outOfBand }) };
-    const isOffered = standing.is !== 'unbound' || unserved === undefined;
-    return { ...report, ...(!isOffered && { device: { ...device, unserved } }), read: withFindings(read, whole(findings, wasTold)) };
+    const isForUserSpace = standing.is === 'handed-over' && this.#of.servesUserSpace === true;
+    const whose = unserved === undefined || isForUserSpace ? device : { ...device, unserved };
+    if (isDoubtful === true) return { device: whose, ...defined({ outOfBand: report.outOfBand }) };
+    return { ...report, device: whose, read: withFindings(read, whole(findings, wasTold)) };
   }
 
   /** Returns whether another state of the place had been told before. */
   #tell(place: string, [finding]: readonly Finding[]): boolean {
-    const first = this.#first.get(place) ?? finding?.type;
+    const first = this.#first.has(place) ? this.#first.get(place) : finding?.type;
     this.#first.set(place, first);
     if (first !== finding?.type) this.#told.add(place);
     return this.#told.has(place);
@@ -170,19 +176,26 @@ export class Bus {
     if (bound.has(model)) return { unserved: 'not-started', findings: [isNotStarted(address)] };
     if (hardware.isAlwaysWanted === true) return { unserved: 'not-started', findings: [isWithoutDriver(address)] };
     if (log?.holds(address, startFailed) === true) return { unserved: 'not-started', findings: [] };
-    const { drivers, isListedByFault = false } = hardware;
-    const isLoaded = drivers?.some((driver) => this.#host.sys.exists(`bus/pci/drivers/${driver}`)) ?? isListedByFault;
-    return { unserved: 'not-in-use', findings: [isNotInUse], isDoubtful: isLoaded && log !== undefined && log.reach !== 'whole' };
+    const isLoaded = hardware.drivers?.some((driver) => this.#host.sys.exists(`bus/pci/drivers/${driver}`)) ?? true;
+    return {
+      unserved: 'not-in-use',
+      findings: [isNotInUse, isUnboundIfHeld(address)],
+      isDoubtful: isLoaded && log !== undefined && log.reach !== 'whole',
+    };
   }
 
-  /** A driver whose start failed may be bound for a moment, so a failure ends only when the device keeps its driver. */
+  /**
+   * A driver whose start failed may be bound for a moment, so a failure ends only when the device keeps its driver. A log that was not read
+   * before also tells of failures of long ago, which ended when the device has a driver: another failure would have another line.
+   */
   #endFailures(judged: ReadonlyMap<string, { readonly standing: Standing }>, log: StartLog): void {
     const isKept = (is: Standing['is']): boolean => is === 'served' || is === 'handed-over';
     const revived = [...judged].flatMap(([address, { standing }]) =>
       isKept(standing.is) && log.holds(address, startFailed) ? [address] : [],
     );
-    for (const address of revived) if (this.#revived.has(address)) log.end?.(address, startFailed, 'a driver has the device since');
-    this.#revived = new Set(revived);
+    for (const address of revived)
+      if (this.#revived?.has(address) !== false) log.end?.(address, startFailed, 'a driver has the device since');
+    this.#revived = log.reach === 'unread' ? undefined : new Set(revived);
   }
 
   /** Only a directory in which the agent sees a node shows that another one is missing. */
@@ -191,8 +204,11 @@ export class Bus {
     if (characterDevices.length < nodes) return this.#lacking(address, undefined);
     const { dev } = this.#host;
     const missing = characterDevices.find((path) => {
-      const [, directory, name = ''] = /^\/dev\/(.+)\/([^/]+)$/.exec(path) ?? [];
-      return directory !== undefined && !dev.exists(`${directory}/${name}`) && dev.list(directory).some((other) => !other.startsWith('.'));
+      const [, directory, name, stem] = /^\/dev\/(?:(.+)\/)?(([a-z_]*)[^/]*)$/.exec(path) ?? [];
+      // A directory is of its subsystem. In /dev itself only the nodes of the same name and another number are.
+      if (name === undefined || (directory === undefined && nodes === 0)) return false;
+      const isLike = (other: string): boolean => (directory === undefined ? other.replace(/\d+$/, '') === stem : !other.startsWith('.'));
+      return !dev.exists(directory === undefined ? name : `${directory}/${name}`) && dev.list(directory ?? '.').some(isLike);
     });
     if (missing !== undefined) return this.#lacking(address, missing);
     return this.#told.has(address) ? [hasNodes] : [];
@@ -267,7 +283,6 @@ export class Bus {
 
 const slotOf = (address: string): string => address.slice(0, -1);
 
-const UNBOUND = isUnbound('').type;
 /** Conditions of a device that hold for its parts. */
 const OF_PARTS: ReadonlySet<string> = new Set(served.map(({ type }) => type));
 
@@ -281,14 +296,3 @@ const placeOf = (device: Device): string => (isRoot(device) ? (device.pciAddress
 /** Whether a saved device had a driver. */
 const wasUsed = ({ driver, unserved }: Device): boolean =>
   unserved === undefined ? driver !== undefined : unserved === 'handed-over' || unserved === 'unbound';
-
-/** What held before and does not hold now is denied. */
-const whole = (findings: readonly Finding[], wasTold: boolean): readonly Finding[] =>
-  wasTold ? [...findings, ...served.filter(({ type }) => !findings.some((one) => one.type === type))] : findings;
-
-/** A family may judge by its own sources that its driver is missing. */
-const withFindings = (read: DeviceRead, findings: readonly Finding[]): DeviceRead => {
-  const isJudged = ({ type, status }: Finding): boolean => type === UNBOUND && status === true;
-  const added = read.findings.some(isJudged) ? [] : findings.filter(({ type }) => !read.findings.some((one) => one.type === type));
-  return { ...read, findings: [...read.findings, ...added] };
-};

@@ -8,8 +8,8 @@ export const isHanding = (driver: string): boolean =>
 export type Standing = { readonly is: 'served' | 'unbound' } | { readonly is: 'handed-over' | 'other'; readonly to: string };
 
 /** Pure. */
-export function standingOf({ driver, wantedDriver, hardware: { drivers } }: FunctionOnBus): Standing {
-  const isOwn = (name: string): boolean => drivers?.includes(name) ?? !isHanding(name);
+export function standingOf({ driver, wantedDriver, hardware: { drivers, hasOtherDrivers } }: FunctionOnBus): Standing {
+  const isOwn = (name: string): boolean => (hasOtherDrivers ? undefined : drivers?.includes(name)) ?? !isHanding(name);
   if (driver !== undefined) return isOwn(driver) ? { is: 'served' } : { is: isHanding(driver) ? 'handed-over' : 'other', to: driver };
   return wantedDriver === undefined || isOwn(wantedDriver) ? { is: 'unbound' } : { is: 'handed-over', to: wantedDriver };
 }

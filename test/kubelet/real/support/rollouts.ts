@@ -12,7 +12,6 @@ const ALL = Array.from({ length: 8 }, (_, at) => `mlx5_${at}`);
 const VIEWS = { all: ALL, half: ALL.slice(0, 4) } as const;
 type View = keyof typeof VIEWS;
 
-const LIMIT_MS = 180_000;
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** A kubelet that offers devices and admits pods. */
@@ -109,7 +108,7 @@ export class Rollouts {
 
   async #equal(): Promise<void> {
     const isEqual = async (): Promise<boolean> => (await this.#kubelet.offered(HCA)).join() === this.#expected().join();
-    await until(isEqual, `the kubelet offers ${this.#expected().join()}`, LIMIT_MS).catch(async (error: unknown) => {
+    await until(isEqual, `the kubelet offers ${this.#expected().join()}`).catch(async (error: unknown) => {
       const { agent } = this.#current as Serving;
       const page = (await agent.metrics())
         .split('\n')
@@ -128,7 +127,7 @@ export class Rollouts {
     const agent = await serve([...own, ...this.#kubelet.flags(), `--config.file=${path}`, '--state.file=', '--refresh.interval=1s']);
     const serving = { agent, view, unused };
     this.#agents.push(serving);
-    await agent.until('it is registered', (page) => seriesValue(page, 'device_agent_plugin_streams', { resource: HCA }) === 1, LIMIT_MS);
+    await agent.until('it is registered', (page) => seriesValue(page, 'device_agent_plugin_streams', { resource: HCA }) === 1);
     return serving;
   }
 

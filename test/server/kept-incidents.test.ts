@@ -1,0 +1,31 @@
+import { afterEach, expect, it } from 'vitest';
+import type { ListedIncident } from '../../src/incidents/record.ts';
+import type { Snapshot } from '../../src/model/snapshot.ts';
+import { snapshot as sample, state } from '../metrics/sample.ts';
+import { device } from '../support/snapshots.ts';
+import { type Started, start } from './start.ts';
+
+let started: Started | undefined;
+afterEach(() => started?.server.close());
+
+const now: Snapshot = { ...sample, devices: [state(device({ id: 'b', identity: 'serial' }))] };
+
+const incident = (part: Partial<ListedIncident>): ListedIncident => ({
+  ...{ id: 'one', time: '2026-03-01T11:00:00Z', device: 'toy/a', hardware: 'toy#serial' },
+  ...{ states: ['healthy', 'unhealthy'], conditions: ['Dead'], holders: ['ml/train-0/main'] },
+  ...part,
+});
+
+async function ask(path: string): Promise<string> {
+  const list = [
+    incident({ time: '2026-03-01T11:30:00Z', device: 'toy/b', holders: ['ml/train-1/main'] }),
+    incident({}),
+    incident({ device: 'toy/b', hardware: 'toy#another' }),
+  ];
+  started = await start({ snapshot: () => now, parts: { incidents: { list: () => list, read: () => Promise.resolve(undefined) } } });
+  return await (await fetch(started.url + path)).text();
+}
+
+it('has its kept incidents in numbers on its page, also those under another name and none of other hardware', async () => {
+  expect(await ask('/devices/toy/b')).toContain('2 kept, 2 fatal; the same condition again 1 times, 1 of them with other holders');
+});
