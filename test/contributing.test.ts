@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 const text = readFileSync('CONTRIBUTING.md', 'utf8');
 const RECIPES = ['Add a metric', 'Add a condition', 'Add an alert', 'Add a column', 'Add a family'];
-/** Files at the top of `src` that start to work when they are loaded: the command, threads, the child process, scripts of the page. */
+/** Files at the top of `src` that start to work when they are loaded: the command, threads, the readers, scripts of the page. */
 const ENTRY_POINTS = [
   'cli/main.ts',
   'host/facts-worker.ts',

@@ -14,10 +14,13 @@ export function imageStart() {
   return { flags: entrypoint.slice(1, -1), env };
 }
 
-/** Bundles into a temporary directory. `words` and `env` start it. `given`: flags of Node instead of those of the image. */
-export function makeBundle(given) {
+/**
+ * Bundles into a temporary directory. `words` and `env` start it. `given`: flags of Node instead of those of the image. `checkout`: of
+ * another version.
+ */
+export function makeBundle(given, checkout = here('../..')) {
   const directory = mkdtempSync(join(tmpdir(), 'device-agent-bundle-'));
-  execFileSync(process.execPath, [here('../../scripts/bundle.mjs'), directory], { stdio: 'ignore' });
+  execFileSync(process.execPath, [join(checkout, 'scripts/bundle.mjs'), directory], { stdio: 'ignore' });
   const { flags, env } = imageStart();
   return {
     words: [...(given ?? flags), join(directory, 'main.js')],

@@ -37,18 +37,19 @@ export async function startServe(
   { interval, flags = [], start = { words: [WITHOUT_LIMIT, `${DIST}/cli/main.js`], env: {} } },
 ) {
   const own = serveArguments(node, kubelet, interval);
-  const agent = await startAgent([...start.words, 'serve', ...own, ...flags], start.env, start.hasChannel);
+  const agent = await startAgent([...start.words, 'serve', ...own, ...flags], start.env, start);
   // Commands with these flags ask this agent.
   return { ...agent, flags: own };
 }
 
 /**
  * Starts an agent whose log is JSON, by the words after `node`, and waits for its address; fails with its log when it ends before.
- * `hasChannel`: whether messages can be sent to the child.
+ * `hasChannel`: whether messages can be sent to the child. `group`: see memory-group.mjs.
  */
-export async function startAgent(words, env = {}, hasChannel = false) {
+export async function startAgent(words, env = {}, { hasChannel = false, group = undefined } = {}) {
   const stdio = ['ignore', 'ignore', 'pipe', ...(hasChannel ? ['ipc'] : [])];
-  const child = spawn(process.execPath, words, { env: { ...process.env, ...env }, stdio });
+  const [program, ...before] = [...(group?.start ?? []), process.execPath];
+  const child = spawn(program, [...before, ...words], { env: { ...process.env, ...env }, stdio });
   const said = [];
   for await (const line of createInterface({ input: child.stderr })) {
     said.push(line);

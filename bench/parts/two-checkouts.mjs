@@ -54,7 +54,7 @@ export async function compareWith(checkout, turns) {
       };
       const row = {
         node: name,
-        'reading thread, ms CPU, other / this': pair((at) => median(took[at].reader), 2),
+        'reader, ms CPU, other / this': pair((at) => median(took[at].reader), 2),
         'whole agent, ms CPU': pair((at) => median(took[at].whole), 2),
         'RSS, MiB': pair((at) => rssMiB(cores[at].pid), 0),
         load: loadavg()[0].toFixed(1),

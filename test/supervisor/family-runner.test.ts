@@ -63,8 +63,9 @@ async function start(
   onTestFinished(close);
   return {
     ...{ runner, clock, crashes, started, close },
-    /** Waits until the agent knows that its reader is below a directory. */
-    heardAt: (directory: string): Promise<void> => until(() => started.at(-1)?.step()?.path.startsWith(directory) === true),
+    /** Waits until the agent knows that its reader is below a directory, and the reader sleeps there. */
+    heardAt: (directory: string): Promise<void> =>
+      until(() => started.at(-1)?.step()?.path.startsWith(directory) === true && started.at(-1)?.isAsleep() === true),
   };
 }
 
