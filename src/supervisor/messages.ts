@@ -1,10 +1,10 @@
-import type { Step } from '../host/fs/step-guard.ts';
 import type { Roots } from '../host/host.ts';
 import type { StillTime } from '../host/recorded/read-clock.ts';
 import type { Device } from '../model/device.ts';
 import type { FaultMark } from '../model/fault.ts';
 import type { Observation } from '../model/observation.ts';
 import type { Release } from '../model/release.ts';
+import type { Position } from './position.ts';
 import type { PostedCollection, PostedReads } from './posted-collection.ts';
 
 /** What a reader needs to make the probe of a family. */
@@ -71,10 +71,7 @@ export interface ReaderListener {
 export interface Reader {
   readonly pid: number | undefined;
   readonly hasExited: boolean;
-  /** Number of words that it has said; 0 while it starts. */
-  readonly words: number;
-  /** The step that it said last and has not left. */
-  step(): Step | undefined;
+  position(): Position;
   /** Whether it waits in the kernel, and not for a processor. */
   isAsleep(): boolean;
   /** Calls back when all that it has said so far was heard. */

@@ -2,15 +2,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import type { Step } from '../host/fs/step-guard.ts';
 import { moduleBeside } from '../host/job-thread.ts';
 import type { StillTime } from '../host/recorded/read-clock.ts';
 import type { Observe } from '../model/observation.ts';
 import { FrameReader, messageFrame } from './frames.ts';
 import type { FromReader, Reader, ReaderListener, ReplayParts, StartReader, ToReader } from './messages.ts';
+import { type Position, PositionFile } from './position.ts';
 
-/** Words that only say where the reader is are collected for this time, so that they do not wake the agent one by one. */
-const GATHER_MS = 5;
 /** A reader does one thing at a time and keeps little, so it needs no threads for its heap, and little room for new objects. */
 const LEAN = ['--single-threaded', '--v8-pool-size=0', '--max-semi-space-size=1'];
 /** Signals that others send: the kernel when memory is short, an administrator. */
@@ -24,18 +22,17 @@ export const replayReaders =
   (listener) =>
     new ReaderProcess(listener, () => ({ isObserved: observe !== undefined, time: time() }), observe);
 
-/** A child process that runs `reader.ts`. It hears on its standard input, and speaks on descriptor 3 by blocking writes. */
+/** A child process that runs `reader.ts`. It hears on its standard input, sends messages on descriptor 3, and writes into descriptor 4 where it is. */
 class ReaderProcess implements Reader {
   readonly #child: ChildProcess;
-  readonly #voice: Socket | undefined;
-  readonly #frames: FrameReader<FromReader>;
+  readonly #position = new PositionFile();
   readonly #programs = new Set<number>();
   readonly #replay: (() => ReplayParts) | undefined;
   hasExited = false;
 
   constructor(listener: ReaderListener, replay?: () => ReplayParts, observe: Observe = () => {}) {
     this.#replay = replay;
-    this.#frames = new FrameReader((message) => {
+    const messages = new FrameReader<FromReader>((message) => {
       if (message.kind === 'observed') for (const observation of message.observations) observe(observation);
       else if (message.kind !== 'program') listener.received(message);
       else if (message.hasEnded) this.#programs.delete(message.pid);
@@ -43,7 +40,7 @@ class ReaderProcess implements Reader {
     });
     const flags = process.execArgv.filter((flag) => !flag.startsWith('--inspect'));
     const child = spawn(process.execPath, [...flags, ...LEAN, fileURLToPath(moduleBeside(import.meta.url, 'reader'))], {
-      stdio: ['pipe', 'ignore', 'inherit', 'pipe'],
+      stdio: ['pipe', 'ignore', 'inherit', 'pipe', this.#position.descriptor],
       // Signals of a terminal are for the agent alone.
       detached: true,
     });
@@ -52,33 +49,37 @@ class ReaderProcess implements Reader {
       if (this.hasExited) return;
       this.hasExited = true;
       this.#killPrograms();
+      this.#position.close();
       listener.ended({ how, ...more });
     };
     child.once('error', (error: NodeJS.ErrnoException) => {
       if (child.pid === undefined) end(error.message, { isFromOutside: true, refused: error.code ?? error.message });
     });
-    child.once('exit', () => this.#voice?.resume());
-    // Its last words are heard before.
+    // Its last messages come before.
     child.once('close', (code, signal) => end(signal ?? `exit status ${code}`, { isFromOutside: FROM_OUTSIDE.has(signal) }));
-    child.stdin?.on('error', () => {});
     // Without descriptors a child has no pipes.
-    this.#voice = (child.stdio as ChildProcess['stdio'] | undefined)?.[3] as Socket | undefined;
-    this.#voice?.on('error', () => {});
-    this.#voice?.on('data', (bytes: Buffer) => this.#hear(bytes));
+    const [hearing, , , post] = (child.stdio ?? []) as unknown as (Socket | undefined)[];
+    post?.on('data', (bytes: Buffer) => {
+      try {
+        messages.push(bytes);
+      } catch {
+        // Memory that a library has destroyed.
+        this.kill();
+      }
+    });
     child.unref();
-    for (const pipe of [child.stdin as Socket | null | undefined, this.#voice]) pipe?.unref();
+    for (const pipe of [hearing, post]) {
+      pipe?.on('error', () => {});
+      pipe?.unref();
+    }
   }
 
   get pid(): number | undefined {
     return this.#child.pid;
   }
 
-  get words(): number {
-    return this.#frames.steps;
-  }
-
-  step(): Step | undefined {
-    return this.#frames.step;
+  position(): Position {
+    return this.#position.read();
   }
 
   isAsleep(): boolean {
@@ -90,7 +91,6 @@ class ReaderProcess implements Reader {
   }
 
   hear(then: () => void): void {
-    this.#voice?.resume();
     setImmediate(() => setImmediate(then));
   }
 
@@ -106,17 +106,6 @@ class ReaderProcess implements Reader {
   kill(): void {
     this.#killPrograms();
     this.#child.kill('SIGKILL');
-  }
-
-  #hear(bytes: Buffer): void {
-    try {
-      if (this.#frames.push(bytes)) return;
-    } catch {
-      // Memory that a library has destroyed.
-      this.kill();
-    }
-    this.#voice?.pause();
-    setTimeout(() => this.#voice?.resume(), GATHER_MS).unref();
   }
 
   #killPrograms(): void {

@@ -8,14 +8,16 @@ import type { Observation } from '../model/observation.ts';
 import type { DeclaredFamily } from '../probes/declared/family.ts';
 import { familyLoaders } from '../probes/families.ts';
 import type { DeviceFamily, Probe } from '../probes/family.ts';
-import { FrameReader, messageFrame, stepFrame } from './frames.ts';
+import { FrameReader, messageFrame } from './frames.ts';
 import type { Collect, FromReader, ProbeStart, ReplayParts, ToReader } from './messages.ts';
+import { positionWriter } from './position.ts';
 import { CollectionSender } from './posted-collection.ts';
 import { look, readAgainChecked } from './probe-look.ts';
 
 /** Entry point of a reader: the process in which probes touch hardware, one after the other. The agent kills it when a step hangs. */
 
-const VOICE = 3;
+/** Descriptors for messages to the agent and for where this process is. */
+const [MESSAGES, POSITION] = [3, 4];
 /** Limit for the probes to close what they opened. */
 const CLOSE_MS = 1_000;
 
@@ -37,16 +39,17 @@ let running: Collect | undefined;
 /** Steps between two runs that were said already: a poll for events is no news. */
 const saidAtRest = new Set<string>();
 
-/** The write blocks, so that a word is out before the step begins. Without an agent, there is nothing left to do. */
-function say(frame: Buffer): void {
+const say = positionWriter(POSITION);
+
+/** Without an agent, there is nothing left to do. */
+function send(message: FromReader): void {
+  const bytes = messageFrame(message);
   try {
-    for (let at = 0; at < frame.length; at += writeSync(VOICE, frame, at));
+    for (let at = 0; at < bytes.length; at += writeSync(MESSAGES, bytes, at));
   } catch {
     process.exit();
   }
 }
-
-const send = (message: FromReader): void => say(messageFrame(message));
 
 const children = {
   started(pid: number): void {
@@ -81,6 +84,7 @@ async function collect(request: Collect): Promise<void> {
     send({ kind: 'failed', family, run, message: textOf(error) });
   } finally {
     running = undefined;
+    say(undefined);
   }
 }
 
@@ -90,7 +94,7 @@ async function make(family: string, start: ProbeStart, { closed, replay }: Colle
   const guard = new StepGuard(closed, (step) => {
     if (running === undefined && (step === undefined || saidAtRest.has(step.path))) return;
     if (running === undefined && step !== undefined) saidAtRest.add(step.path);
-    say(stepFrame(step));
+    say(step);
   });
   const clock = replay === undefined ? systemClock : stillClock(() => hosted.get(family)?.replay?.time ?? replay.time);
   const observe = replay?.isObserved === true ? (observation: Observation): void => void observed.push(observation) : undefined;

@@ -201,7 +201,7 @@ export class Readers {
     }
     const before = job.isFresh ? undefined : lane.hosted.get(job.family);
     const start = before === undefined ? job.start() : undefined;
-    if (start !== undefined) run.wordsBefore = reader.words;
+    if (start !== undefined) run.wordsBefore = reader.position().words;
     lane.hosted.set(job.family, { receiver: before?.receiver ?? new CollectionReceiver(), job });
     this.#watch(lane, run, reader, undefined);
     reader.send({ family: job.family, run: run.id, start, ids: job.ids, closed: job.closed, release: job.release });
@@ -225,7 +225,7 @@ export class Readers {
         this.#watch(lane, run, reader, undefined);
         return;
       }
-      const [words, step] = [reader.words, reader.step()];
+      const { words, step } = reader.position();
       const seen = step === undefined ? undefined : words === before?.words ? before : { words, sinceMs: nowMs };
       const isStalled = step !== undefined && seen !== undefined && nowMs - seen.sinceMs >= stallMs(step, run.job, reader);
       if (run.wordsBefore !== undefined && words > run.wordsBefore) {
@@ -238,7 +238,7 @@ export class Readers {
       else
         reader.hear(() => {
           if (lane.run !== run || lane.reader !== reader) return;
-          if (isStalled && reader.words !== words) this.#watch(lane, run, reader, undefined);
+          if (isStalled && reader.position().words !== words) this.#watch(lane, run, reader, undefined);
           else this.#giveUp(lane, reader, { end: 'hung', step, isOverdue: !isStalled });
         });
     });
@@ -280,7 +280,7 @@ export class Readers {
     lane.reader = undefined;
     const jobs = [...lane.hosted.values()].map(({ job }) => job);
     lane.hosted.clear();
-    const step = reader.step();
+    const { step } = reader.position();
     const where = step === undefined ? '' : ` in ${step.path}`;
     if (lane.run !== undefined) this.#settle(lane, { end: 'died', step, by });
     else for (const job of jobs) job.erred(`the reader ended${where}: ${by.how}`);

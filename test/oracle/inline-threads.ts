@@ -7,6 +7,7 @@ import type { DeviceReport } from '../../src/model/collection.ts';
 import type { ReadingList } from '../../src/model/readings.ts';
 import type { DeviceFamily, Probe } from '../../src/probes/family.ts';
 import type { Collect, Reader, ReaderListener, StartReader, ToReader } from '../../src/supervisor/messages.ts';
+import type { Position } from '../../src/supervisor/position.ts';
 import { CollectionReceiver, CollectionSender } from '../../src/supervisor/posted-collection.ts';
 import { look, readAgainChecked } from '../../src/supervisor/probe-look.ts';
 import { listed, plain } from '../support/snapshots.ts';
@@ -90,7 +91,7 @@ interface Hosted {
 class InlineReader implements Reader {
   readonly pid = 1;
   hasExited = false;
-  words = 0;
+  #words = 0;
   readonly #listener: ReaderListener;
   readonly #surroundings: Surroundings;
   readonly #onRun: (run: Promise<void>) => void;
@@ -104,8 +105,8 @@ class InlineReader implements Reader {
     this.#onRun = onRun;
   }
 
-  step(): Step | undefined {
-    return this.#step;
+  position(): Position {
+    return { words: this.#words, step: this.#step };
   }
 
   isAsleep(): boolean {
@@ -162,7 +163,7 @@ class InlineReader implements Reader {
     const guard: InlineGuard = new InlineGuard(this.#surroundings, closed, (step) => {
       // A process that hangs says nothing more.
       if (guard.hungPath !== undefined && step === undefined) return;
-      this.words += 1;
+      this.#words += 1;
       this.#step = step;
     });
     const children = {

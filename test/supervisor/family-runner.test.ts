@@ -65,7 +65,7 @@ async function start(
     ...{ runner, clock, crashes, started, close },
     /** Waits until the agent knows that its reader is below a directory, and the reader sleeps there. */
     heardAt: (directory: string): Promise<void> =>
-      until(() => started.at(-1)?.step()?.path.startsWith(directory) === true && started.at(-1)?.isAsleep() === true),
+      until(() => started.at(-1)?.position().step?.path.startsWith(directory) === true && started.at(-1)?.isAsleep() === true),
   };
 }
 
@@ -218,9 +218,9 @@ describe("a family's reader", () => {
     await runner.refresh();
     for (let turn = 1; turn <= 4; turn += 1) {
       setWay('never');
-      const words = turn === 1 ? (started[0]?.words ?? 0) : 0;
+      const words = turn === 1 ? (started[0]?.position().words ?? 0) : 0;
       const refreshed = runner.refresh();
-      await until(() => (started.at(-1)?.words ?? 0) > words + 1 && started.at(-1)?.step() === undefined);
+      await until(() => (started.at(-1)?.position().words ?? 0) > words + 1 && started.at(-1)?.position().step === undefined);
       clock.advance(TIMEOUT_MS + 1_000);
       await refreshed;
       expect(runner.state()).toMatchObject({ succeeded: false, abandoned: turn, problems: [{ code: 'probe-hung' }] });

@@ -24,8 +24,7 @@ export function scriptedReaders(
       get hasExited() {
         return isEnding;
       },
-      words: 1,
-      step: () => undefined,
+      position: () => ({ words: 1, step: undefined }),
       isAsleep: () => false,
       hear: (then) => then(),
       end,
