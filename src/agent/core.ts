@@ -93,7 +93,7 @@ export class AgentCore {
           options,
           roots: settings.roots,
           timeoutMs: settings.refresh.timeout,
-          isApart: family.isApart,
+          canBeSlow: family.canBeSlow,
           hung: health.hung(family.name),
           isExpected: health.known().some(({ device }) => device.family === family.name),
           wasReadCompletely: health.wasReadCompletely(family.name),

@@ -34,8 +34,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly summary: string;
   /** What the family was checked against, when that is less than hardware. */
   readonly proven?: string;
-  /** The probe uses a library or a program of the vendor. It has a reader of its own, because they can be slow, hang or end their process. */
-  readonly isApart?: boolean;
+  /** The probe uses a library or a program of the vendor. It gets a reader of its own when they are slow, hang or end their process. */
+  readonly canBeSlow?: boolean;
   /** The data that a declared family is made of. Its reader builds the family from it, and loads the folder of a family in code. */
   readonly declared?: object;
   /** Who decides what a declared family says. Default: `code`. */

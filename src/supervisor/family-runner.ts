@@ -18,6 +18,8 @@ import { RunTally } from './run-tally.ts';
 
 /** A timer fires a little early, so the time is shorter than three default refreshes. */
 const ABSENT_EVERY_MS = 29_000;
+/** A family that waits longer for its vendor's library or program lets no other family wait for it again. */
+const SLOW_MS = 1_500;
 /** A reader needs descriptors to start and to load its code. The module loader reports the shortage in its own text. */
 const SHORTAGE = /\bE[MN]FILE\b|too many open files/i;
 
@@ -28,8 +30,10 @@ export interface RunnerSettings {
   readonly options: Readonly<Record<string, unknown>>;
   readonly roots: Roots;
   readonly timeoutMs: number;
-  /** See {@link DeviceFamily.isApart}. */
-  readonly isApart?: boolean | undefined;
+  /** See {@link DeviceFamily.canBeSlow}. */
+  readonly canBeSlow?: boolean | undefined;
+  /** It has a reader of its own from the start. */
+  readonly isApart?: boolean;
   /** Steps that hung when an earlier run of the agent ended. They are tried last. */
   readonly hung?: readonly HungStep[];
   /** An earlier run of the agent knew devices of this family. */
@@ -81,7 +85,7 @@ export class FamilyRunner {
   readonly #isPresent: () => boolean;
   readonly #tally = new RunTally();
   readonly #hung: HungPlaces;
-  /** It has a reader of its own even when nothing hangs. */
+  /** It has a reader of its own from now on, even when nothing hangs: it was slow, or a library ended its reader. */
   #isApart: boolean;
   #isTrying = false;
   /** The probe has other options than it should, or is in an unknown state. */
@@ -297,11 +301,10 @@ export class FamilyRunner {
 
   #abandoned({ step, isOverdue }: OutcomeOf<'hung'>): true | undefined {
     this.#tally.abandoned();
-    if (step?.kind === 'call' && !this.#mustBeApart) {
-      // A call that is slow, and does not hang, delays only its own family from now on.
-      this.#isApart = true;
-      return undefined;
-    }
+    const wasApart = this.#mustBeApart;
+    this.#isApart ||= step?.kind === 'call' || (isOverdue && this.#canBeSlow);
+    // A call that is slow, and does not hang, has more time there.
+    if (step?.kind === 'call' && !wasApart) return undefined;
     const isLeftOut = step !== undefined && this.#leaveOut(step);
     if (isLeftOut && !isOverdue && !this.#readers.isAtLimit(this.family)) return undefined;
     // The reader was ended, and the problem lasts until a run completes.
@@ -313,6 +316,10 @@ export class FamilyRunner {
     const isNew = !this.#hung.has(deviceDirectory(step.path));
     this.#hung.add(step, problem);
     return isNew;
+  }
+
+  get #canBeSlow(): boolean {
+    return this.#settings.canBeSlow ?? false;
   }
 
   get #mustBeApart(): boolean {
@@ -331,8 +338,9 @@ export class FamilyRunner {
     }
     const problem = { code: 'reader-ended', message: `the reader ended${step === undefined ? '' : ` in ${step.path}`}: ${how}` };
     this.#reportCrash(problem.message);
-    if (step?.kind === 'call' && !isFromOutside && this.#leaveOut(step, problem)) return undefined;
-    return this.#failed(problem);
+    if (step?.kind !== 'call' || isFromOutside) return this.#failed(problem);
+    this.#isApart = true;
+    return this.#leaveOut(step, problem) ? undefined : this.#failed(problem);
   }
 
   /** What the other devices reported stays, with the time of their read. */
@@ -352,6 +360,7 @@ export class FamilyRunner {
     this.#latest = { collection, startedMs, readAtMs, monotonicMs: this.#clock.monotonic() };
     this.#fault = undefined;
     this.#tally.ended(hasRead(collection) && !isLost, durationMs, readAtMs);
+    this.#isApart ||= this.#canBeSlow && durationMs > SLOW_MS;
     this.#isKnown ||= raw.reports.length > 0;
     this.#wasReadCompletely ||= collection.reports.length > 0 && isWhole(collection);
     return isNews;

@@ -34,7 +34,7 @@ async function node() {
   const clock = new VirtualClock();
   const logger = createLogger({ level: 'error', format: 'text' }, { write: () => true });
   const settings = coreSettings(
-    ['quick', 'slow'].map((name) => ({ family: { ...family(name), isApart: true }, options: {} })),
+    ['quick', 'slow'].map((name) => ({ family: family(name), options: {} })),
     '/nonexistent',
     '/nonexistent',
   );

@@ -29,7 +29,7 @@ function started(lines: readonly string[], ofAll = '') {
       options: probeOptions(family, { source: 'nvml', 'nvml-library': node.library }),
       roots: { sysfs: join(node.root, 'sys'), procfs: join(node.root, 'proc'), dev: join(node.root, 'dev') },
       timeoutMs: 60_000,
-      isApart: family.isApart,
+      canBeSlow: family.canBeSlow,
     },
     { clock: systemClock, readers, events: { changed() {}, wake() {}, crashed: (_, message) => crashes.push(message) } },
   );

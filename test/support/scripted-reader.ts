@@ -3,7 +3,7 @@ import type { Collect, ReaderListener, StartReader } from '../../src/supervisor/
 import { CollectionSender } from '../../src/supervisor/posted-collection.ts';
 
 /** Answers one request with a collection. */
-export type Answer = (collection: Collection) => void;
+export type Answer = (collection: Collection, durationMs?: number) => void;
 
 /** Readers that live in this process. `collect`: what they do with a request; a family that is left calls `left`. */
 export function scriptedReaders(
@@ -39,7 +39,7 @@ export function scriptedReaders(
         const { run } = request;
         collect(
           request,
-          (collection) => listener.received({ kind: 'collected', run, collection: sender.encode(collection), durationMs: 1 }),
+          (collection, durationMs = 1) => listener.received({ kind: 'collected', run, collection: sender.encode(collection), durationMs }),
           listener,
         );
       },

@@ -22,7 +22,7 @@ export async function runFamily(family: DeviceFamily, { configuration }: CheckCo
   const { timeout } = configuration.section('refresh', refreshOptions);
   const readers = new Readers(systemClock);
   const events = { changed() {}, wake() {}, crashed() {} };
-  const settings = { family: family.name, options, roots, timeoutMs: timeout, isApart: family.isApart };
+  const settings = { family: family.name, options, roots, timeoutMs: timeout, isApart: true };
   const runner = new FamilyRunner(settings, { clock: systemClock, readers, events });
   await runner.refresh();
   const collection = runner.latest()?.collection;

@@ -125,7 +125,7 @@ export function familyOf(declared: DeclaredFamily): DeviceFamily {
   const [lines, all] = [logRowsOf(declaration), allRowsOf(declaration)];
   return {
     name: family,
-    isApart: Object.keys(declaration.commands ?? {}).length > 0,
+    canBeSlow: Object.keys(declaration.commands ?? {}).length > 0,
     summary: summary.replace(/\.$/, ''),
     ...(proven === undefined ? {} : { proven }),
     declared,

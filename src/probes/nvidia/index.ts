@@ -179,7 +179,7 @@ export const family = defineFamily({
   progress,
   shows: { gpu: ['busy', 'memory', 'power', 'temperature'], mig: ['busy', 'memory'] },
   options,
-  isApart: true,
+  canBeSlow: true,
   canRelease: true,
   createProbe: (host, values) => {
     // A replay must not depend on the container in which it runs.
