@@ -31,7 +31,7 @@ export interface Host {
   /** `/usr/share`. It is not recorded. The reader of a file there reports to a capture what it used. */
   readonly share?: Tree;
   readonly clock: Clock;
-  /** Devices of the family that an earlier thread or run of the agent knew. */
+  /** Devices of the family that an earlier probe or run of the agent knew. */
   readonly known: readonly Device[];
   /** What the agent has counted of the faults in the log of this boot. */
   readonly counted: FaultMark;

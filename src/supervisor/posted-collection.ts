@@ -29,8 +29,8 @@ interface PostedReport extends Pick<Report, 'faults'> {
 }
 
 /**
- * A collection as one thread posts it to another. The values that may be new are one column. Devices, series, times and findings are posted only
- * when they changed, because copying thousands of strings from thread to thread costs more than reading the files.
+ * A collection as a reader sends it to the agent. The values that may be new are one column. Devices, series, times and findings are posted only
+ * when they changed, because copying thousands of strings costs more than reading the files.
  */
 export interface PostedCollection extends Omit<Collection, 'reports'>, PostedColumn {
   /** Undefined: as at the same place in the message before. */
@@ -43,7 +43,7 @@ interface PostedColumn {
   readonly exact?: readonly Value[];
 }
 
-/** New reads of some devices of the collection before, as one thread posts them to another. */
+/** New reads of some devices of the collection before, as a reader sends them. */
 export interface PostedReads extends PostedColumn {
   /** The places of the devices in that collection. */
   readonly places: readonly number[];
@@ -56,7 +56,7 @@ export interface ReadAgain {
   readonly ids: readonly string[];
 }
 
-/** Works in the probe's thread. */
+/** Works in the reader. */
 export class CollectionSender {
   /** The reports of the collection before: what a probe keeps is compared by its identity. */
   #posted: readonly Report[] = [];
@@ -172,7 +172,7 @@ function areSameRest(a: Read, b: Read): boolean {
 const areSame = (a: unknown, b: unknown): boolean => a === b || isDeepStrictEqual(a, b);
 
 /**
- * Works in the thread that owns the probe's thread. It understands one sender, from the first message on. What did not change is the same
+ * Works in the agent. It understands one sender, from the first message on. What did not change is the same
  * object as in the collection before: devices, series, readings, findings, and whole reports.
  */
 export class CollectionReceiver {

@@ -27,7 +27,7 @@ import { folderInMemory } from '../support/folder-in-memory.ts';
 import { TestKubelet } from '../support/kubelet/kubelet.ts';
 import { probeOptions } from '../support/probe-options.ts';
 import type { OracleFamily } from './family.ts';
-import { InlineThreads } from './inline-threads.ts';
+import { InlineThreads } from './inline-readers.ts';
 import { OverlaidTree } from './overlaid-tree.ts';
 import { VirtualClock } from './virtual-clock.ts';
 

@@ -14,7 +14,7 @@ import { familyLoaders } from '../../src/probes/families.ts';
 import { simulatedFamilies } from '../../src/sim/families.ts';
 import { SimulatedNode } from '../../src/sim/node.ts';
 import { type SimulationOptions, simulationOptions } from '../../src/sim/options.ts';
-import { InlineThreads } from '../oracle/inline-threads.ts';
+import { InlineThreads } from '../oracle/inline-readers.ts';
 import { OverlaidTree } from '../oracle/overlaid-tree.ts';
 import { VirtualClock } from '../oracle/virtual-clock.ts';
 

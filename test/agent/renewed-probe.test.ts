@@ -15,7 +15,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(build.root, { recursive: true, force: true }));
 
-it('keeps an error that only the replaced thread knew, until the new thread reports its end', async () => {
+it('keeps an error that only the replaced probe knew, until the new probe reports its end', async () => {
   const sysfs = join(build.root, 'sys');
   mkdirSync(sysfs);
   const { AgentCore: Core } = await build.import<{ AgentCore: typeof AgentCore }>('agent/core.js');
@@ -35,7 +35,7 @@ it('keeps an error that only the replaced thread knew, until the new thread repo
   writeFileSync(inSys('log'), '79');
   expect(await read()).toBe('unhealthy');
   writeFileSync(inSys('log'), '');
-  expect(await read(), 'the thread remembers').toBe('unhealthy');
+  expect(await read(), 'the probe remembers').toBe('unhealthy');
   writeFileSync(inSys('throw'), '');
   await read();
   rmSync(inSys('throw'));
