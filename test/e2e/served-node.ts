@@ -33,7 +33,7 @@ export interface NodeSettings {
 
 /** Hardware as files, a kubelet with its device manager in this process, and the built agent between them in a process of its own. */
 export class ServedNode {
-  readonly root = mkdtempSync(join(tmpdir(), 'device-agent-served-'));
+  readonly root = mkdtempSync(join(tmpdir(), 'served-'));
   readonly kubelet: TestKubelet;
   readonly manager: TestDeviceManager;
   readonly lists: SeenList[] = [];

@@ -34,6 +34,16 @@ describe('growth of a counter', () => {
       false,
     ],
     [
+      'growth that is read in the same millisecond',
+      [
+        [0, 5],
+        [10_000, 5],
+        [10_000, 16],
+      ],
+      10_000,
+      true,
+    ],
+    [
       'growth above the limit',
       [
         [0, 5],

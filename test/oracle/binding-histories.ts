@@ -1,8 +1,7 @@
 import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { familyLoaders } from '../../src/probes/families.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
-import { type BusMachine, directoryOf, MACHINES, madeFor } from '../probes/bus-machines.ts';
+import { type BusMachine, directoryOf, loaded, MACHINES, madeFor } from '../probes/bus-machines.ts';
 import type { Choose } from '../support/seeded.ts';
 import { type Binding, BindingKnowledge, type BusFacts, type FamilyWords } from './binding-knowledge.ts';
 import type { OracleFamily } from './family.ts';
@@ -20,6 +19,8 @@ export interface BoundFamily {
   readonly handing: string;
   /** A container can have a function that was handed over. */
   readonly isForUserSpace: boolean;
+  /** As a family of many makers. */
+  readonly knowsNoDriver: boolean;
   /** Path of the node of the first function, where the bus tells that it is missing. */
   readonly node?: string;
 }
@@ -27,7 +28,7 @@ export interface BoundFamily {
 const NODES: Readonly<Record<string, string>> = { gaudi: 'dev/accel/accel0', tpu: 'dev/vfio/20', ve: 've' };
 
 async function boundFamily(name: string): Promise<BoundFamily> {
-  const family = (await familyLoaders[name]?.()) as DeviceFamily;
+  const family = await loaded(name);
   const machine = (MACHINES[name] as (family: DeviceFamily) => BusMachine)(family);
   const { files, links, options = {}, addresses, driver } = machine;
   const all = { ...files, [LOG]: FIRST_RECORD, [`sys/bus/pci/drivers/${driver}/bind`]: '' };
@@ -36,9 +37,10 @@ async function boundFamily(name: string): Promise<BoundFamily> {
   return {
     machine,
     oracle: { family, options, machine: () => ({ files: all, links }), devices: [], faults: [], blindings: [] },
-    words: { isWanted: name === 'tpu', saysUnboundAtOnce: name === 'fpga', isListedByUse: name === 'netdev' },
+    words: { isWanted: name === 'tpu', isListedByUse: name === 'netdev' },
     // Another than that of VFIO, where that one is the driver of the family.
     isForUserSpace: ['nvme', 'netdev'].includes(name),
+    knowsNoDriver: ['netdev', 'driverless'].includes(name),
     handing: driver === 'vfio-pci' ? 'pci-stub' : 'vfio-pci',
     ...(path !== undefined && { node: isNode ? path : `${directoryOf(machine, addresses[0])}/${path}` }),
   };
@@ -121,8 +123,7 @@ export class BindingLife implements Life {
       nowMs: this.#node.clock.monotonic(),
       binding: this.#standing(at),
       hasSibling: this.#bindings[1 - at] === 'own',
-      // A family of many makers knows no drivers.
-      isLoaded: this.#isLoaded || this.#of.words.isListedByUse,
+      isLoaded: this.#isLoaded || this.#of.knowsNoDriver,
       log: this.#log,
       hasNode: this.#hasNode || at === 1,
     };

@@ -21,8 +21,6 @@ export interface BusFacts {
 export interface FamilyWords {
   /** A machine has such hardware only to use it. */
   readonly isWanted: boolean;
-  /** The family says at once that a board has no driver. */
-  readonly saysUnboundAtOnce: boolean;
   /** A machine may have such functions that nobody wants, so that those that never had a driver need not be listed. */
   readonly isListedByUse: boolean;
 }
@@ -38,7 +36,7 @@ const WRITTEN_MS = seconds(45);
  */
 export class BindingKnowledge {
   readonly #words: FamilyWords;
-  readonly #unbound: Held;
+  readonly #unbound = new Held(minutes(1));
   readonly #notStarted = new Held(minutes(2));
   readonly #nodeMissing = new Held(minutes(2));
   /** A driver served it, or it was handed over. */
@@ -62,7 +60,6 @@ export class BindingKnowledge {
 
   constructor(words: FamilyWords) {
     this.#words = words;
-    this.#unbound = new Held(words.saysUnboundAtOnce ? 0 : minutes(1));
   }
 
   startFailed(): void {
@@ -101,14 +98,14 @@ export class BindingKnowledge {
   /** One collection. What the agent must say, by condition. */
   look({ nowMs, binding, hasSibling, isLoaded, log, hasNode }: BusFacts): ReadonlyMap<string, Told> {
     const told = new Map<string, Told | undefined>();
-    const { isWanted, saysUnboundAtOnce } = this.#words;
+    const { isWanted } = this.#words;
     if (binding !== 'none' && this.#used !== 'yes') {
       this.#used = 'yes';
       this.#usedSinceMs = nowMs;
     }
     const failed = this.#failure(binding, log);
     const used = this.#used;
-    const isAlone = binding === 'none' && !hasSibling && !isWanted && !saysUnboundAtOnce;
+    const isAlone = binding === 'none' && !hasSibling && !isWanted;
     const isDoubtful = isAlone && used !== 'yes' && failed === 'no' && isLoaded && log !== 'whole';
     if (isDoubtful && used === 'no') return this.#unread(nowMs);
     // A reader of this run that never saw the line cannot say more than that it is remembered.
@@ -117,8 +114,8 @@ export class BindingKnowledge {
     const ifUsed = (holds: boolean): Sure => (holds ? used : 'no');
     const ifUnused = (holds: boolean): Sure => (holds ? (used === 'yes' ? 'no' : used === 'no' ? 'yes' : 'maybe') : 'no');
     const isNone = binding === 'none';
-    told.set('DriverUnbound', this.#unbound.look(saysUnboundAtOnce ? sure(isNone) : ifUsed(isNone), nowMs));
-    told.set('NotStarted', this.#notStarted.look(isRemembered ? 'maybe' : ifUnused(isNone && hasSibling && !saysUnboundAtOnce), nowMs));
+    told.set('DriverUnbound', this.#unbound.look(ifUsed(isNone), nowMs));
+    told.set('NotStarted', this.#notStarted.look(isRemembered ? 'maybe' : ifUnused(isNone && hasSibling), nowMs));
     told.set('NodeMissing', this.#nodeMissing.look(this.#lacksNode(binding, hasNode, nowMs), nowMs));
     const now = (holds: Sure): Told | undefined => (holds === 'yes' ? 'counts' : holds === 'maybe' ? 'may' : undefined);
     told.set('DriverMissing', now(ifUnused(isNone && !hasSibling && isWanted)));

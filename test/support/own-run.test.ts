@@ -57,7 +57,7 @@ describe('a run of tests', () => {
     const { child, ended, temporary, made } = run(how);
     await until(() => made() !== undefined, 'the test has left what it leaves');
     const { pid, memory, folder } = made() as Made;
-    expect(folder.startsWith(`${temporary}/test-`)).toBe(true);
+    expect(folder.startsWith(`${temporary}/t-`)).toBe(true);
     if (how.startsWith('SIG')) child.kill(how as NodeJS.Signals);
     await ended;
     if (how.startsWith('SIG')) await until(() => readdirSync(temporary).length === 0 && !existsSync(memory), 'it is removed');
@@ -68,8 +68,8 @@ describe('a run of tests', () => {
   it('removes what a run has left that nothing could end, and nothing of one that goes on', async () => {
     const { ended, temporary } = run('passes');
     const start = readFileSync(`/proc/${process.pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[19];
-    const living = `test-${process.pid}.${Number(start).toString(36)}`;
-    const [dead, again, other] = ['test-4194305.abc', `test-${process.pid}.0`, 'test-of-somebody'];
+    const living = `t-${process.pid.toString(36)}.${Number(start).toString(36)}`;
+    const [dead, again, other] = [`t-${(4_194_305).toString(36)}.abc`, `t-${process.pid.toString(36)}.0`, 't-of-somebody'];
     for (const name of [living, dead, again, other]) mkdirSync(join(temporary, name));
     await ended;
     await until(() => readdirSync(temporary).length < 3, 'the old ones are removed');

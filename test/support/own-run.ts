@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const GUARD = join(import.meta.dirname, 'guard.mjs');
-/** A name is short, because the path of a socket is. */
-const FOLDER = /^test-((\d+)\.\w+)$/;
+/** A name is short, because the path of a socket below it has 107 bytes at most. */
+const FOLDER = /^t-(([\da-z]+)\.\w+)$/;
 
 /** Names a process for as long as the machine is up: ids are used again, with another start. Undefined when it has ended. */
-function markOf(pid: number | string): string | undefined {
+function markOf(pid: number): string | undefined {
   try {
     const [, fields = ''] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(/ \((?:.*)\) /s);
-    return `${pid}.${Number(fields.split(' ')[19]).toString(36)}`;
+    return `${pid.toString(36)}.${Number(fields.split(' ')[19]).toString(36)}`;
   } catch {
     return undefined;
   }
@@ -22,7 +22,7 @@ function markOf(pid: number | string): string | undefined {
 function leftIn(base: string): string[] {
   return readdirSync(base).filter((name) => {
     const [, mark, pid = ''] = FOLDER.exec(name) ?? [];
-    return mark !== undefined && markOf(pid) !== mark;
+    return mark !== undefined && markOf(Number.parseInt(pid, 36)) !== mark;
   });
 }
 
@@ -42,15 +42,15 @@ export function ownRun(): void {
   const mark = markOf(process.pid) ?? '';
   const bases = [tmpdir(), '/dev/shm'].filter((base) => existsSync(base));
   const left = bases.flatMap((base) => leftIn(base).map((name) => join(base, name)));
-  const folders = bases.map((base) => made(join(base, `test-${mark}`)));
+  const folders = bases.map((base) => made(join(base, `t-${mark}`)));
   process.env.TEST_RUN = mark;
   process.env.TMPDIR = folders[0];
   process.env.TEST_MEMORY = folders.at(-1);
-  const words = [GUARD, `TEST_RUN=${mark}`, ...folders];
-  const guard = spawn(process.execPath, [...words, ...left], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
+  const words = [GUARD, `TEST_RUN=${mark}`, ...folders, ...left];
+  const guard = spawn(process.execPath, words, { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
   guard.unref();
   // The pipe stays open until this process ends, and does not keep it.
   (guard.stdin as Socket).unref();
   // So that nothing is there any more when who started the tests goes on.
-  process.once('exit', () => void spawnSync(process.execPath, words, { stdio: 'ignore' }));
+  process.once('exit', () => void spawnSync(process.execPath, words, { input: '' }));
 }

@@ -24,7 +24,7 @@ const MAX_POINTS = 64;
 
 /**
  * Adds one reading. A smaller value than before means a reset: the counter grew from 0 again, and its earlier growth still counts.
- * A reading with the same time is ignored, and so is an earlier one with the same value: a probe can tell a read again. A value that is not a count leaves the series unchanged.
+ * A reading that is not later and has the same value is ignored: a probe can tell a read again. A value that is not a count leaves the series unchanged.
  */
 export function addSample(series: RateSeries | undefined, sample: Sample, windowMs: number): RateSeries | undefined {
   const { value, ceiling } = sample;
@@ -33,7 +33,7 @@ export function addSample(series: RateSeries | undefined, sample: Sample, window
   if (series === undefined || sample.atMs < series.atMs - windowMs) {
     return { value, atMs: sample.atMs, saturated, points: [[sample.atMs, 0]] };
   }
-  if (sample.atMs === series.atMs || (sample.atMs < series.atMs && value === series.value)) return series;
+  if (sample.atMs <= series.atMs && value === series.value) return series;
   const atMs = Math.max(sample.atMs, series.atMs);
   const points = [...series.points];
   const last = points.at(-1) as readonly [number, number];

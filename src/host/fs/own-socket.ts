@@ -24,8 +24,9 @@ export async function makeSocket(server: Server, path: string, mode: number): Pr
   const beside = mkdtempSync(`${dirname(path)}/.`);
   const made = join(beside, 's');
   try {
-    if (Buffer.byteLength(made) > LONGEST_SOCKET_PATH)
-      throw new Error(`the directory needs a path of ${LONGEST_SOCKET_PATH - 10} bytes at most`);
+    // The renamed socket would be there, and nobody could connect to it.
+    if (Math.max(Buffer.byteLength(made), Buffer.byteLength(path)) > LONGEST_SOCKET_PATH)
+      throw new Error(`the path of a socket has ${LONGEST_SOCKET_PATH} bytes at most; use a directory with a shorter path`);
     await bind(server, made);
     chmodSync(made, mode);
     const identity = identityOf(lstatSync(made, { bigint: true }));

@@ -31,4 +31,10 @@ describe('a socket', () => {
     expect([readdirSync(root), readdirSync(join(root, 'sockets'))]).toEqual([['sockets'], ['a.sock']]);
     expect(statSync(made.path).mode & 0o777).toBe(0o640);
   });
+
+  it('is refused at a path that nobody could connect to, though it could be renamed to it', async () => {
+    const path = join(root, 'sockets', 'a'.repeat(107 - root.length - '/sockets/'.length + 1));
+    await expect(makeSocket(createServer(), path, 0o600)).rejects.toThrow('the path of a socket has 107 bytes at most');
+    expect(readdirSync(join(root, 'sockets'))).toEqual([]);
+  });
 });
