@@ -53,7 +53,7 @@ file. The agent uses a new content when two reads in a row return it, because an
 read follows after 2 seconds. A signal or a request uses it at once. Flags and environment variables still win over the file.
 
 Connections, health state and counters stay as they are. A resource of the device plugin whose settings did not change keeps its socket and
-its stream. A changed resource registers again. When options of a probe change, the thread of that family starts anew.
+its stream. A changed resource registers again. When options of a probe change, the probe of that family starts anew.
 
 If the new file is not valid, the agent keeps the last valid configuration and logs the errors once. \`device_agent_config_last_reload_successful\`
 is then 0, and \`/api/v1/status\` shows the errors. The sections below say which changes take effect only at the next start. The agent logs
