@@ -14,7 +14,7 @@ let folder: string;
 const running = new Set<Child>();
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'device-agent-commands-'));
+  folder = mkdtempSync(join(tmpdir(), 'commands-'));
   for (const path of ['sys/class', 'proc', 'dev', 'tmp']) mkdirSync(join(folder, path), { recursive: true });
 });
 afterEach(() => {
