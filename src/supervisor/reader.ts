@@ -63,29 +63,31 @@ const children = {
 };
 
 async function collect(request: Collect): Promise<void> {
-  const { family, run } = request;
   running = request;
   saidAtRest.clear();
+  const answer = await answerTo(request).catch(
+    (error: unknown): FromReader => ({ kind: 'failed', family: request.family, run: request.run, message: textOf(error) }),
+  );
+  tellObserved();
+  running = undefined;
+  // Before the answer: the agent counts the words of the next run from its begin.
+  say(undefined);
+  send(answer);
+}
+
+async function answerTo(request: Collect): Promise<FromReader> {
+  const { family, run, start, closed, replay, release, ids } = request;
   const startedMs = performance.now();
-  try {
-    if (request.start !== undefined) await make(family, request.start, request);
-    const one = hosted.get(family) as Hosted;
-    one.guard.closed = request.closed;
-    one.replay = request.replay;
-    if (!isDeepStrictEqual(one.release, request.release)) one.probe.release?.(request.release);
-    one.release = request.release;
-    const reads = request.ids && one.sender.encodeReads(readAgainChecked(one.probe, one.host, request.ids));
-    if (reads !== undefined) return send({ kind: 'partial', run, reads });
-    const collection = await look(one.probe, one.host, { closed: request.closed, exclude: one.start.options.exclude });
-    tellObserved();
-    send({ kind: 'collected', run, collection: one.sender.encode(collection), durationMs: performance.now() - startedMs });
-  } catch (error) {
-    tellObserved();
-    send({ kind: 'failed', family, run, message: textOf(error) });
-  } finally {
-    running = undefined;
-    say(undefined);
-  }
+  if (start !== undefined) await make(family, start, request);
+  const one = hosted.get(family) as Hosted;
+  one.guard.closed = closed;
+  one.replay = replay;
+  if (!isDeepStrictEqual(one.release, release)) one.probe.release?.(release);
+  one.release = release;
+  const reads = ids && one.sender.encodeReads(readAgainChecked(one.probe, one.host, ids));
+  if (reads !== undefined) return { kind: 'partial', run, reads };
+  const collection = await look(one.probe, one.host, { closed, exclude: one.start.options.exclude });
+  return { kind: 'collected', run, collection: one.sender.encode(collection), durationMs: performance.now() - startedMs };
 }
 
 async function make(family: string, start: ProbeStart, { closed, replay }: Collect): Promise<void> {

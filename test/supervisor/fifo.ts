@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { setTimeout as pause } from 'node:timers/promises';
+import { until } from '../support/until.ts';
 
 /** Creates a FIFO and replaces a file of that name. A read of it hangs in the kernel. */
 export function makeFifo(path: string): void {
@@ -10,13 +10,17 @@ export function makeFifo(path: string): void {
 
 /** Opens the FIFO for writing once a reader hangs in the kernel; the reader keeps hanging. Returns the descriptor. */
 export async function heldOpen(fifo: string): Promise<number> {
-  for (;;) {
+  let writer: number | undefined;
+  const opens = (): boolean => {
     try {
-      return openSync(fifo, constants.O_WRONLY | constants.O_NONBLOCK);
+      writer = openSync(fifo, constants.O_WRONLY | constants.O_NONBLOCK);
     } catch {
-      await pause(5);
+      // Nobody reads it yet.
     }
-  }
+    return writer !== undefined;
+  };
+  await until(opens, `a reader hangs in ${fifo}`);
+  return writer as number;
 }
 
 /** Lets the hanging reads return and replaces the FIFO with a plain file. */
