@@ -56,7 +56,7 @@ export interface RunningAgent {
    * caller keeps the values that need a restart. Resolves when the plugin has the new resources.
    */
   apply(settings: AgentSettings): Promise<void>;
-  /** Resolves to false when a thread is stuck in the kernel, so that the process cannot end by itself. */
+  /** Resolves to false when the thread for the documents of the node is stuck in the kernel, so that the process cannot end by itself. */
   stop(): Promise<boolean>;
 }
 
@@ -226,7 +226,7 @@ export interface OwnReader {
   page(): string;
   /** Events of the reads so far. */
   events(): readonly HealthEvent[];
-  /** Resolves to false when a thread is stuck in the kernel. */
+  /** Resolves to false when the thread for the documents of the node is stuck in the kernel. */
   close(): Promise<boolean>;
 }
 

@@ -185,7 +185,7 @@ export class AgentCore {
     return this.holders.hasClaims && this.store.snapshot()?.allocations.some(isUnjoinedClaim) === true;
   }
 
-  /** Resolves to false when a thread is stuck in the kernel, so that the process cannot end by itself. */
+  /** Resolves to false when the thread that reads the checkpoint and the claims is stuck in the kernel, so that the process cannot end by itself. */
   async close(): Promise<boolean> {
     this.#schedule.close();
     this.holders.stop();

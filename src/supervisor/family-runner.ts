@@ -72,7 +72,7 @@ export interface TimedCollection extends ReadTimes {
 
 /**
  * The state of one family: its latest collection, and the places that its reads leave out. Two runs never overlap. A family that was never on this
- * node has no probe. A family that was on this node before is read at each refresh, because its devices may return; until then they are missing.
+ * node has no probe. A family that was on this node before is read at each refresh, because its devices may return; until then they are not read.
  */
 export class FamilyRunner {
   readonly family: string;

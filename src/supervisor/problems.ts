@@ -5,7 +5,7 @@ export const supervisorProblems: readonly ProblemSpec[] = [
   {
     code: 'probe-hung',
     meaning:
-      'A read did not return within a second, or a call did not return within `--refresh.timeout`. The agent killed the reader, and its successor leaves the device out. The device is tried again after 10 s, later once a minute.',
+      'A read did not return within a second, or a call within 1.5 s; in a reader of its own a call has `--refresh.timeout`. The agent killed the reader, and its successor leaves the device out. The device is tried again after 10 s, later once a minute.',
     remedy: 'Search the kernel log for firmware or driver timeouts of the device at that path, then reset the device or reboot.',
   },
   {

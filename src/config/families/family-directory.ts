@@ -4,7 +4,7 @@ import { systemWords, UserError } from '../../errors.ts';
 import { type DeclaredFamily, familyOf } from '../../probes/declared/family.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 
-/** Limit of files in the directory. Each family can have a thread. */
+/** Limit of files in the directory. Each family can have a reader. */
 const MOST_FILES = 64;
 
 /** The directory of declarations, and how its name was given. */

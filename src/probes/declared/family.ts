@@ -110,7 +110,7 @@ function wordsOf(device: Device): Words {
   return { ...Object.fromEntries(texts), ...(dashed === undefined ? {} : { dashedAddress: dashed }) };
 }
 
-/** A declared family, and who wrote it. Plain data: the thread builds the family again from it. */
+/** A declared family, and who wrote it. Plain data: the reader builds the family again from it. */
 export interface DeclaredFamily {
   readonly declaration: Declaration;
   readonly origin: Exclude<Origin, 'code'>;

@@ -118,12 +118,10 @@ describe.skipIf(noOpenssl !== undefined)(`device-agent publish${unless(noOpenssl
     expect(others.length).toBeGreaterThan(0);
     node.kubelet.removePod(first?.namespace ?? '', first?.pod ?? '');
     await expect.poll(() => holdersOf('mlx5_0'), WAIT).toEqual([]);
-    // A pod that lets go after the last read without the fault is told, too: that read has to be a later one.
-    const freeS = Date.now() / 1_000 + 0.1;
-    await agent?.until(
-      'a later read',
-      (page) => (seriesValue(page, 'device_last_read_timestamp_seconds', { device: 'mlx5_0' }) ?? 0) > freeS,
-    );
+    // A pod that lets go after the last read without the fault began is told, too: so one that begins later has to end.
+    const runs = (page: string): number => seriesValue(page, 'device_agent_probe_runs_total', { family: 'infiniband' }) ?? 0;
+    const before = runs((await agent?.metrics()) ?? '');
+    await agent?.until('a later read', (page) => runs(page) > before + 1);
     node.begin('port-down', 'mlx5_0');
     await expect.poll(said, WAIT).toEqual(SICK);
     const [found] = api.conditions(NODE);

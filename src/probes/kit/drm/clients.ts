@@ -240,7 +240,7 @@ export class ClientSearch {
   #goOn(listing: Listing, limits: { readonly most: number; readonly atMs: number; readonly endMs: number }): Outcome {
     const { pid } = listing;
     const { guard } = this.#proc;
-    // As a call, because no other process can list for this thread: after a listing that hung, the next thread leaves the process out.
+    // As a call, because no other process can list for this reader: after a listing that hung, the next reader leaves the process out.
     if (guard?.enter(this.#proc.path(`${pid}/fd`), 'call') !== undefined) {
       this.#close(listing);
       return this.#known(listing, limits.atMs, { isCut: true });
