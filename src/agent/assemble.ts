@@ -22,7 +22,7 @@ import { HardwareKeys } from '../model/hardware.ts';
 import type { Finding, Verdict } from '../model/health.ts';
 import { KeptStep, keptList } from '../model/kept.ts';
 import { areHoldersKnown, type PodFactsByName } from '../model/pod-resources.ts';
-import { areSameFields, keptBy, type Readings } from '../model/readings.ts';
+import { keptBy, type Readings } from '../model/readings.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { WaitingTracker } from '../waiting/tracker.ts';
 import { ExpectedTracker, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
@@ -238,7 +238,7 @@ export class Assembler {
     const used = usedRecords(held, occupancy, limits, this.#kept.use);
     const verdicts = this.#judge(used, now, told);
     this.#accounts?.judged(verdicts);
-    const devices = judgedRecords(used, verdicts).map((record) => keptRecord(before.records.get(record.key), record));
+    const devices = judgedRecords(used, verdicts);
     const expected = this.#expected.look(settings.expect ?? {}, families, known.values(), settings.partKinds);
 
     const sequence = before.sequence + 1;
@@ -271,10 +271,6 @@ function withUsers(known: PodFactsByName, pods: PodFactsByName, held: readonly H
   const uids = new Set(held.flatMap(({ users = [] }) => users.map(({ uid }) => uid)));
   return uids.size === 0 ? known : new Map([...known, ...[...pods].filter(([, { uid }]) => uids.has(uid))]);
 }
-
-/** The record of before, if it is of the same: outputs of a device then keep what they made of it. */
-const keptRecord = (before: JudgedRecord | undefined, now: JudgedRecord): JudgedRecord =>
-  before !== undefined && areSameFields(before, now) ? before : now;
 
 const NO_DELEGATION: DelegationRules = { holders: [], ids: [] };
 const NO_ORIGINS: Origins = new Map();
