@@ -91,7 +91,6 @@ export class Assembler {
     names: new KeptStep<NameConflicts>(),
     localities: new KeptStep<ContainerLocality | undefined>(),
     present: new KeptStep<readonly PresentHolder[]>(),
-    use: new KeptStep<UsedRecord['use']>(),
   };
   readonly #expected = new ExpectedTracker();
 
@@ -235,7 +234,7 @@ export class Assembler {
     };
     const heldByKey = new Map(held.map((record) => [record.key, record]));
     const occupancy = settings.use && this.#occupancy.compare(settings.use, { known: heldByKey, waiting, ...owned }, now);
-    const used = usedRecords(held, occupancy, limits, this.#kept.use);
+    const used = usedRecords(held, occupancy, limits);
     const verdicts = this.#judge(used, now, told);
     this.#accounts?.judged(verdicts);
     const devices = judgedRecords(used, verdicts);

@@ -16,7 +16,6 @@ import type { DeviceRecord, HeldRecord, JudgedRecord, ReadTimes, SourceFindings,
 import type { DeviceUse, UseLimits } from '../model/device-use.ts';
 import type { ExpectedDevices } from '../model/expected.ts';
 import type { Finding, Verdict } from '../model/health.ts';
-import type { KeptStep } from '../model/kept.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import {
   type CheckpointEntry,
@@ -269,12 +268,11 @@ export function usedRecords(
   held: readonly HeldRecord[],
   occupancies: ReadonlyMap<string, Occupancy> | undefined,
   limits: UseLimits,
-  kept: KeptStep<UsedRecord['use']>,
 ): readonly UsedRecord[] {
   return held.map((record) => {
     const { key, current } = record;
     const { lastHolders, occupancy } = occupancies?.get(key) ?? NO_OCCUPANCY;
-    const use = occupancy && kept.of(key, [occupancy, current, limits], () => useOf(occupancy, current as ReadTimes, limits));
+    const use = occupancy && useOf(occupancy, current as ReadTimes, limits);
     return Object.assign(record, { lastHolders, occupancy, use });
   });
 }

@@ -1,16 +1,14 @@
 import { type CheckpointUids, holdingPods, podsOfSameId, processOwners } from '../join/processes.ts';
 import type { Allocation } from '../model/allocation.ts';
-import type { DeviceProcess } from '../model/collection.ts';
 import type { ActivitySpec, IdleThresholds } from '../model/declaration.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import { activityOf, type DeviceActivity, type TrafficSum } from '../model/device-activity.ts';
 import type { DeviceRecord, HeldRecord, UsedRecord } from '../model/device-record.ts';
-import type { DelegationRules, DeviceUse, HoldingPod, LastHolders, OwnedProcess } from '../model/device-use.ts';
+import type { DelegationRules, DeviceUse, HoldingPod, LastHolders } from '../model/device-use.ts';
 import { HardwareKeys } from '../model/hardware.ts';
 import type { Verdict } from '../model/health.ts';
-import { KeptStep, keptList } from '../model/kept.ts';
-import { type PodFactsByName, podName } from '../model/pod-resources.ts';
-import { areSameFields, keptBy, ofMetric, type Readings } from '../model/readings.ts';
+import type { PodFactsByName } from '../model/pod-resources.ts';
+import { ofMetric, type Readings } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerWaiting } from '../model/usage.ts';
 import type { Moment, RestoredDevice } from './known-devices.ts';
@@ -56,7 +54,6 @@ interface Kept {
   readonly work?: Work | undefined;
   /** The latest read found a port up. */
   readonly isPortUp?: boolean | undefined;
-  readonly occupancy?: DeviceUse | undefined;
 }
 
 /** Activity of the latest read, and the counters that the next read is compared with. */
@@ -73,8 +70,6 @@ const PORT_CONDITIONS: ReadonlySet<string> = new Set(['PortDown', 'PortInitializ
 export class OccupancyTracker {
   /** Keyed by hardware. */
   #kept: ReadonlyMap<string, Kept>;
-  readonly #pods = new KeptStep<readonly HoldingPod[]>();
-  readonly #owners = new KeptStep<readonly OwnedProcess[]>();
 
   /** `before`: devices that an earlier run of the agent knew, with their holders. */
   constructor(before: readonly RestoredDevice[] = []) {
@@ -97,8 +92,7 @@ export class OccupancyTracker {
       const before = keys.recall((of) => this.#kept.get(of), device);
       const kinHolders = kin.of(key).flatMap((other) => input.known.get(other)?.holders ?? []);
       const all = kinHolders.length === 0 ? holders : [...holders, ...kinHolders];
-      const uids = all.map((holder) => pods?.get(podName(holder))?.uid ?? [...inCheckpoint(holder)].join());
-      const held = this.#pods.of(key, [...all, ...uids], () => holdingPods(all, inCheckpoint, pods));
+      const held = holdingPods(all, inCheckpoint, pods);
       const lastHolders = areHoldersKnown ? lastHoldersAfter(before?.lastHolders, held, now) : before?.lastHolders;
       const heldNow = areHoldersKnown ? heldAfter(before?.held, held, now) : before?.held;
       const work = workAfter(before?.work, record, spec, idle[device.family]);
@@ -110,14 +104,11 @@ export class OccupancyTracker {
         found.set(key, { lastHolders, occupancy: undefined });
         continue;
       }
-      const processes = current.processes ?? NO_PROCESSES;
       const isDelegated = record.delegating !== undefined;
       const related = { held, possible, lastHolders, isDelegated, delegates, pods };
-      const reasons = [processes, held, lastHolders, isDelegated, pods, ...possible, ...delegates];
-      const owned = this.#owners.of(key, reasons, () => processOwners(processes, related));
       const sameId = podsOfSameId(holders, pods, input.isKept);
       const activity = work && sinceHolders(work.activity, heldNow);
-      const use: DeviceUse = {
+      const occupancy: DeviceUse = {
         monotonicMs: current.monotonicMs,
         ...(activity === undefined ? {} : { activity }),
         ...idleShareOf(spec, idle[device.family]),
@@ -129,21 +120,18 @@ export class OccupancyTracker {
         holders: namesOf(holders),
         isHeld: held.length > 0,
         ...(lastHolders === undefined ? {} : { lastHolders }),
-        ...(sameId.length === 0 ? {} : { sameId: keptList(before?.occupancy?.sameId ?? [], sameId) }),
+        ...(sameId.length === 0 ? {} : { sameId }),
         ...(canWait?.has(device.family) === true ? waitingOf(waiting.get(key), holders, input.waiting !== undefined) : {}),
-        processes: owned,
+        processes: processOwners(current.processes ?? [], related),
         hasAllProcesses: current.hasAllProcesses ?? false,
         ...seen,
         // The verdict on a port that has just gone down comes with this read.
         isPortFaultTold: before?.isPortUp === true || isPortFaultTold(input.verdicts.get(key)),
       };
-      const occupancy = before?.occupancy !== undefined && areSameFields(before.occupancy, use) ? before.occupancy : use;
-      kept.set(hardware, { device, lastHolders, held: heldNow, work, isPortUp, occupancy });
+      kept.set(hardware, { device, lastHolders, held: heldNow, work, isPortUp });
       found.set(key, { lastHolders, occupancy });
     }
     this.#kept = kept;
-    this.#pods.end();
-    this.#owners.end();
     return found;
   }
 }
@@ -155,10 +143,9 @@ function waitingOf(waiting: ContainerWaiting | undefined, holders: readonly Allo
 }
 
 const NOT_WAITING: Pick<DeviceUse, 'waiting'> = { waiting: { state: 'not-waiting' } };
-const NO_PROCESSES: readonly DeviceProcess[] = [];
 
 const nameOf = ({ namespace, pod }: Allocation): string => `${namespace}/${pod}`;
-const namesOf = keptBy((holders: readonly Allocation[]): readonly string[] => [...new Set(holders.map(nameOf))].sort());
+const namesOf = (holders: readonly Allocation[]): readonly string[] => [...new Set(holders.map(nameOf))].sort();
 
 /** While the holders are not known, the earlier ones stay. The first look without a holder is their end. */
 function lastHoldersAfter(before: LastHolders | undefined, held: readonly HoldingPod[], { nowMs }: Moment): LastHolders | undefined {
@@ -202,20 +189,15 @@ function idleShareOf(spec: ActivitySpec | undefined, thresholds: IdleThresholds[
   return spec?.utilization === undefined ? {} : { idleShare: thresholds?.utilization ?? spec.utilization.above };
 }
 
-const memoryAndPorts = keptBy((readings: Readings): Pick<DeviceUse, 'memoryUsedBytes' | 'ports'> => {
+function memoryAndPorts(readings: Readings): Pick<DeviceUse, 'memoryUsedBytes' | 'ports'> {
   const ports = ofMetric(readings, shared.linkUp.name).map(({ value }) => Number(value) === 1);
   const [used] = ofMetric(readings, shared.memoryUsed.name);
   return used === undefined ? { ports } : { ports, memoryUsedBytes: Number(used.value) };
-});
+}
 
-const isPortFaultTold = (verdict: Verdict | undefined): boolean => verdict !== undefined && tellsPortFault(verdict);
-
-const tellsPortFault = keptBy((verdict: Verdict): boolean => {
-  const isOfPort = ({ type }: { readonly type: string }): boolean => PORT_CONDITIONS.has(type);
-  // One that waits to count tells the fault, too. Two remedies at once would contradict each other.
-  const { conditions, ignored = [], pending = [] } = verdict;
-  return [...conditions, ...ignored, ...pending].some(isOfPort);
-});
+/** One that waits to count tells the fault, too. Two remedies at once would contradict each other. */
+const isPortFaultTold = ({ conditions = [], ignored = [], pending = [] }: Partial<Verdict> = {}): boolean =>
+  [...conditions, ...ignored, ...pending].some(({ type }) => PORT_CONDITIONS.has(type));
 
 export interface Kin {
   /** Keys of the parts of a device and of the whole that it is a part of. */
