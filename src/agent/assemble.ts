@@ -90,7 +90,6 @@ export class Assembler {
   readonly #kept = {
     names: new KeptStep<NameConflicts>(),
     localities: new KeptStep<ContainerLocality | undefined>(),
-    present: new KeptStep<readonly PresentHolder[]>(),
   };
   readonly #expected = new ExpectedTracker();
 
@@ -201,10 +200,7 @@ export class Assembler {
 
     // The readings of the containers, their accounts, and the holders that each fault hit.
     const keys = new HardwareKeys(listed.map(({ device }) => device));
-    const holdersOf = (key: string): readonly PresentHolder[] => {
-      const holders = owners.holders.get(key);
-      return this.#kept.present.of(key, [holders, ...(holders ?? []).map(uidOf)], () => presentHolders(holders, uidOf));
-    };
+    const holdersOf = (key: string): readonly PresentHolder[] => presentHolders(owners.holders.get(key), uidOf);
     const answered = answeredAtMs === undefined ? undefined : wallClockOf(answeredAtMs, podResources.answeredMonotonicMs, now);
     const told = this.#faults.step({ ...now, devices: listed, holdersOf, answeredAtMs: answered, podOf: podWith(pods) }, keys);
     const readings = (device: Device): Readings => this.#faults.readingsOf(keys.of(device));
