@@ -8,7 +8,7 @@ import { containerReadings } from '../join/container-readings.ts';
 import { localities } from '../join/localities.ts';
 import { type NameConflicts, nameConflicts, type Origins } from '../join/name-conflicts.ts';
 import { checkpointUids, podUids } from '../join/processes.ts';
-import { findOwners, type Owners, type Resolver } from '../join/resolve.ts';
+import { findOwners, type Owners } from '../join/resolve.ts';
 import { isDelegatedId } from '../join/users.ts';
 import type { Allocation } from '../model/allocation.ts';
 import { allocationKey } from '../model/allocation.ts';
@@ -20,7 +20,7 @@ import type { DelegationRules, DeviceUse, UseLimits } from '../model/device-use.
 import type { HealthEvent } from '../model/events.ts';
 import { HardwareKeys } from '../model/hardware.ts';
 import type { Finding, Verdict } from '../model/health.ts';
-import { KeptStep, keptList } from '../model/kept.ts';
+import { KeptStep } from '../model/kept.ts';
 import { areHoldersKnown, type PodFactsByName } from '../model/pod-resources.ts';
 import { keptBy, type Readings } from '../model/readings.ts';
 import type { Snapshot } from '../model/snapshot.ts';
@@ -32,7 +32,6 @@ import {
   familyStates,
   heldRecords,
   type Inputs,
-  identitiesOf,
   judgedRecords,
   ofHolders,
   placeFacts,
@@ -70,8 +69,6 @@ interface Memory {
   readonly records: ReadonlyMap<string, JudgedRecord>;
   readonly verdicts: ReadonlyMap<string, Verdict>;
   readonly owners: Owners;
-  /** All that decides which device an id is, and that is no claim. */
-  readonly identities: readonly unknown[];
   /** The time of the first snapshot. */
   readonly begun: Moment | undefined;
   readonly sequence: number;
@@ -107,7 +104,6 @@ export class Assembler {
       records: new Map(),
       verdicts: new Map(),
       owners: { allocations: [], holders: new Map() },
-      identities: [],
       begun: undefined,
       sequence: 0,
     };
@@ -181,15 +177,8 @@ export class Assembler {
     const named = withNames(found, names.changed);
 
     // Who holds them.
-    const identities = keptList(before.identities, identitiesOf(settings, named));
-    const isOfSameDevices = identities === before.identities;
-    let resolver: Resolver | undefined;
-    const resolve: Resolver['resolve'] = (allocation) => {
-      resolver ??= resolverOf(settings, named, inputs);
-      return resolver.resolve(allocation);
-    };
     const isMissing = (key: string): boolean => named.get(key)?.missingSinceMs !== undefined;
-    const owners = findOwners(podResources, { resolve }, isMissing, { owners: before.owners, isOfSameDevices });
+    const owners = findOwners(podResources, resolverOf(settings, named, inputs), isMissing);
     const { known, listed } = withoutEnded(named, owners.holders, podResources, settings.passingKinds);
     const facts = pods === undefined ? {} : { pods: ofHolders(pods, podResources) };
     const inCheckpoint = checkpointUids(checkpoint);
@@ -238,7 +227,7 @@ export class Assembler {
 
     const sequence = before.sequence + 1;
     const records = new Map(devices.map((record) => [record.key, record]));
-    this.#memory = { known, records, verdicts, owners, identities, begun, sequence };
+    this.#memory = { known, records, verdicts, owners, begun, sequence };
     for (const step of Object.values(this.#kept)) step.end();
     return {
       sequence,

@@ -101,14 +101,6 @@ export function resolverOf(
   return new Resolver(devices, served === undefined ? rules : { ...rules, served: served(records) });
 }
 
-/** All that a {@link Resolver} and the join of its results depend on, except claims: each part is the same object while it is the same. */
-export const identitiesOf = ({ rules, served }: Pick<AssembleSettings, 'rules' | 'served'>, known: Known): readonly unknown[] => [
-  rules,
-  served,
-  ...Array.from(known.values(), ({ device }) => device),
-  ...Array.from(known.values(), ({ missingSinceMs }) => missingSinceMs !== undefined),
-];
-
 const sightOf = (record: DeviceRecord | undefined): DeviceSight | undefined =>
   record && { isMissing: record.missingSinceMs !== undefined, firstMs: record.firstReadMs, lastMs: record.read?.startedMs };
 
