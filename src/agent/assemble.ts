@@ -6,23 +6,21 @@ import type { PresentHolder } from '../incidents/fault-holders.ts';
 import { FaultLedger } from '../incidents/fault-ledger.ts';
 import { containerReadings } from '../join/container-readings.ts';
 import { localities } from '../join/localities.ts';
-import { type NameConflicts, nameConflicts, type Origins } from '../join/name-conflicts.ts';
+import { nameConflicts, type Origins } from '../join/name-conflicts.ts';
 import { checkpointUids, podUids } from '../join/processes.ts';
 import { findOwners, type Owners } from '../join/resolve.ts';
 import { isDelegatedId } from '../join/users.ts';
 import type { Allocation } from '../model/allocation.ts';
 import { allocationKey } from '../model/allocation.ts';
 import { wallClockOf } from '../model/clock-step.ts';
-import type { ContainerLocality } from '../model/container-locality.ts';
 import type { Device } from '../model/device.ts';
 import type { DeviceRecord, HeldRecord, JudgedRecord, UsedRecord } from '../model/device-record.ts';
 import type { DelegationRules, DeviceUse, UseLimits } from '../model/device-use.ts';
 import type { HealthEvent } from '../model/events.ts';
 import { HardwareKeys } from '../model/hardware.ts';
 import type { Finding, Verdict } from '../model/health.ts';
-import { KeptStep } from '../model/kept.ts';
 import { areHoldersKnown, type PodFactsByName } from '../model/pod-resources.ts';
-import { keptBy, type Readings } from '../model/readings.ts';
+import type { Readings } from '../model/readings.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { WaitingTracker } from '../waiting/tracker.ts';
 import { ExpectedTracker, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
@@ -84,10 +82,6 @@ export class Assembler {
   readonly #waiting: WaitingTracker | undefined;
   readonly #occupancy: OccupancyTracker;
   readonly #users = new UserTracker();
-  readonly #kept = {
-    names: new KeptStep<NameConflicts>(),
-    localities: new KeptStep<ContainerLocality | undefined>(),
-  };
   readonly #expected = new ExpectedTracker();
 
   /** `before`: devices that an earlier run of the agent knew. Those that the probes do not find again are missing. */
@@ -141,7 +135,7 @@ export class Assembler {
 
   /** What counts as allowed and as left behind. */
   get limits(): UseLimits {
-    return limitsOf(this.#settings.use?.limits ?? NO_LIMITS);
+    return useLimits(this.#settings.use?.limits ?? NO_LIMITS);
   }
 
   /** Known devices of a family: the present ones, then the missing ones. Who looks for the device at an address finds the present one first. */
@@ -173,7 +167,7 @@ export class Assembler {
     const found = knownDevices(before.known, families, settings.missingRetentionMs, now);
     const devicesFound = Array.from(found.values(), ({ device }) => device);
     const origins = settings.rules.origins ?? NO_ORIGINS;
-    const names = this.#kept.names.of('', [origins, ...devicesFound], () => nameConflicts(devicesFound, origins));
+    const names = nameConflicts(devicesFound, origins);
     const named = withNames(found, names.changed);
 
     // Who holds them.
@@ -185,7 +179,7 @@ export class Assembler {
     const uidOf = podUids(inCheckpoint, facts.pods);
     const places = placeFacts(settings, known);
     const { exclusive } = podResources;
-    const near = settings.roles === undefined ? [] : localities(owners.allocations, { ...places, exclusive }, this.#kept.localities);
+    const near = settings.roles === undefined ? [] : localities(owners.allocations, { ...places, exclusive });
 
     // The readings of the containers, their accounts, and the holders that each fault hit.
     const keys = new HardwareKeys(listed.map(({ device }) => device));
@@ -228,7 +222,6 @@ export class Assembler {
     const sequence = before.sequence + 1;
     const records = new Map(devices.map((record) => [record.key, record]));
     this.#memory = { known, records, verdicts, owners, begun, sequence };
-    for (const step of Object.values(this.#kept)) step.end();
     return {
       sequence,
       takenAtMs: now.nowMs,
@@ -248,7 +241,6 @@ export class Assembler {
 }
 
 const NO_LIMITS = { 'allowed-processes': [], 'dirty-mib': 0 };
-const limitsOf = keptBy(useLimits);
 
 /** The facts of holders with those of users. */
 function withUsers(known: PodFactsByName, pods: PodFactsByName, held: readonly HeldRecord[]): PodFactsByName {

@@ -26,7 +26,7 @@ import {
   type PodResources,
   podName,
 } from '../model/pod-resources.ts';
-import { joinedReadings, keptBy, Readings } from '../model/readings.ts';
+import { joinedReadings, Readings } from '../model/readings.ts';
 import { type AllocationState, type FamilyState, fitsNoDevice } from '../model/snapshot.ts';
 import { type FamilyInput, type Moment, type PartKinds, withExpected } from './known-devices.ts';
 import type { ServedDevice } from './resources.ts';
@@ -164,12 +164,11 @@ export function placeFacts(
   { roles = NO_ROLES, cpuNodes = NO_CPUS }: Pick<AssembleSettings, 'roles' | 'cpuNodes'>,
   known: Known,
 ): Omit<LocalityFacts, 'exclusive'> {
-  return { device: (key) => known.get(key)?.device, roleOf: roleIn(roles), cpuNodes };
+  return { device: (key) => known.get(key)?.device, roleOf: (family) => roles.get(family), cpuNodes };
 }
 
 const NO_ROLES: NonNullable<AssembleSettings['roles']> = new Map();
 const NO_CPUS: NonNullable<AssembleSettings['cpuNodes']> = new Map();
-const roleIn = keptBy((roles: typeof NO_ROLES) => (family: string) => roles.get(family));
 
 /** Holders of a device as events name them. */
 export const presentHolders = (holders: readonly Allocation[] = NOBODY, uidOf: UidOf): readonly PresentHolder[] =>
