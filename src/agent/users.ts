@@ -5,7 +5,6 @@ import { isDelegating, usersOf } from '../join/users.ts';
 import type { Allocation } from '../model/allocation.ts';
 import type { HeldRecord } from '../model/device-record.ts';
 import type { DelegationRules, DeviceUser, UseLimits } from '../model/device-use.ts';
-import { keptList } from '../model/kept.ts';
 import { areHoldersKnown, type PodFactsByName, type PodResources } from '../model/pod-resources.ts';
 import type { Moment } from './known-devices.ts';
 import type { Kin } from './use.ts';
@@ -61,17 +60,13 @@ export class UserTracker {
 function after(
   before: Kept | undefined,
   { current }: HeldRecord,
-  found: readonly Allocation[],
+  holders: readonly Allocation[],
   { rules, limits, podResources, inCheckpoint, pods }: UserFacts,
   { monotonicMs }: Moment,
 ): Kept {
   const known = before ?? { ...NOTHING, fromMs: Number.NEGATIVE_INFINITY };
-  const holders = keptList(known.holders, found);
-  const fromMs = holders === known.holders ? known.fromMs : monotonicMs;
-  const delegating = keptList(
-    known.delegating,
-    holders.filter((holder) => isDelegating(rules, holder, pods)),
-  );
+  const fromMs = isDeepStrictEqual(holders, known.holders) ? known.fromMs : monotonicMs;
+  const delegating = holders.filter((holder) => isDelegating(rules, holder, pods));
   if (current === undefined) return { ...NOTHING, holders, fromMs, delegating };
   const using = usersOf(
     (current.processes ?? []).filter((process) => !isAllowed(process, limits)),
@@ -86,5 +81,5 @@ function after(
   const seenMs = new Map(using.map(({ uid }) => [uid, known.seenMs.get(uid) ?? current.monotonicMs]));
   const { answeredMonotonicMs = Number.NEGATIVE_INFINITY } = podResources;
   const users = using.filter((user) => wasUser(user) || (seenMs.get(user.uid) as number) < answeredMonotonicMs);
-  return { holders, fromMs, seenMs, users: isDeepStrictEqual(users, known.users) ? known.users : users, delegating };
+  return { holders, fromMs, seenMs, users, delegating };
 }
