@@ -1,17 +1,20 @@
 import { type CheckpointUids, holdingPods, podsOfSameId, processOwners } from '../join/processes.ts';
-import type { Allocation } from '../model/allocation.ts';
+import { isDelegatedId } from '../join/users.ts';
+import { type Allocation, allocationKey } from '../model/allocation.ts';
 import type { ActivitySpec, IdleThresholds } from '../model/declaration.ts';
-import { type Device, deviceKey } from '../model/device.ts';
+import type { Device } from '../model/device.ts';
 import { activityOf, type DeviceActivity, type TrafficSum } from '../model/device-activity.ts';
-import type { DeviceRecord, HeldRecord, UsedRecord } from '../model/device-record.ts';
+import type { HeldRecord, JudgedRecord, UsedRecord } from '../model/device-record.ts';
 import type { DelegationRules, DeviceUse, HoldingPod, LastHolders } from '../model/device-use.ts';
 import { HardwareKeys } from '../model/hardware.ts';
 import type { Verdict } from '../model/health.ts';
-import type { PodFactsByName } from '../model/pod-resources.ts';
+import { areHoldersKnown as areKnown, type PodFactsByName, type PodResources } from '../model/pod-resources.ts';
 import { ofMetric, type Readings } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
+import { type AllocationState, fitsNoDevice } from '../model/snapshot.ts';
 import type { ContainerWaiting } from '../model/usage.ts';
 import type { Moment, RestoredDevice } from './known-devices.ts';
+import type { Kin } from './steps/kin.ts';
 
 export interface UseSettings {
   /** How each family shows that its devices work, keyed by family. */
@@ -24,23 +27,17 @@ export interface UseSettings {
 
 /** What one snapshot joins. */
 export interface UseInput {
-  /** All known devices, keyed by device key. */
-  readonly known: ReadonlyMap<string, HeldRecord>;
-  /** Allocations that lead to no known device. */
-  readonly unresolved: readonly Allocation[];
-  /** Allocations whose ids do not tell the device. */
-  readonly delegated: readonly Allocation[];
-  /** Whether the kubelet's latest answer lacks an allocation. */
-  isKept(allocation: Allocation): boolean;
+  readonly records: readonly HeldRecord[];
+  readonly allocations: readonly AllocationState[];
+  readonly podResources: PodResources;
   readonly kin: Kin;
   /** Absent while it is not judged. */
   readonly waiting?: readonly ContainerWaiting[] | undefined;
   readonly inCheckpoint: CheckpointUids;
   /** All pods that the kubelet's Pods API tells; absent where it is not asked. */
   readonly pods?: PodFactsByName | undefined;
-  readonly areHoldersKnown: boolean;
-  /** Verdicts of the snapshot before. */
-  readonly verdicts: ReadonlyMap<string, Verdict>;
+  /** Records of the snapshot before, keyed by device key. */
+  readonly before: ReadonlyMap<string, Pick<JudgedRecord, 'verdict'>>;
 }
 
 /** Result of the comparison for one device. */
@@ -78,19 +75,23 @@ export class OccupancyTracker {
   }
 
   /** The result is keyed by device key. */
-  compare({ activities, idle, canWait }: UseSettings, input: UseInput, now: Moment): ReadonlyMap<string, Occupancy> {
-    const { inCheckpoint, pods, areHoldersKnown, kin } = input;
-    const delegates = holdingPods(input.delegated, inCheckpoint, pods);
-    const possible = holdingPods(input.unresolved, inCheckpoint, pods);
-    const keys = new HardwareKeys([...input.known.values()].map(({ device }) => device));
+  compare({ activities, idle, canWait, delegation }: UseSettings, input: UseInput, now: Moment): ReadonlyMap<string, Occupancy> {
+    const { records, allocations, podResources, inCheckpoint, pods, kin } = input;
+    const areHoldersKnown = areKnown(podResources);
+    const isKept = (allocation: Allocation): boolean => podResources.held.has(allocationKey(allocation));
+    const delegated = podResources.allocations.filter((allocation) => isDelegatedId(delegation?.ids ?? [], allocation));
+    const delegates = holdingPods(delegated, inCheckpoint, pods);
+    const possible = holdingPods(unresolvedIn(allocations), inCheckpoint, pods);
+    const holdersOf = new Map(records.map(({ key, holders }) => [key, holders]));
+    const keys = new HardwareKeys(records.map(({ device }) => device));
     const kept = new Map<string, Kept>();
     const found = new Map<string, Occupancy>();
     const waiting = new Map((input.waiting ?? []).flatMap((one) => one.devices.map((device) => [device, one] as const)));
-    for (const [key, record] of input.known) {
-      const { device, holders, current, isUnread } = record;
+    for (const record of records) {
+      const { key, device, holders, current, isUnread } = record;
       const spec = activities.get(device.family);
       const before = keys.recall((of) => this.#kept.get(of), device);
-      const kinHolders = kin.of(key).flatMap((other) => input.known.get(other)?.holders ?? []);
+      const kinHolders = kin.of(key).flatMap((other) => holdersOf.get(other) ?? []);
       const all = kinHolders.length === 0 ? holders : [...holders, ...kinHolders];
       const held = holdingPods(all, inCheckpoint, pods);
       const lastHolders = areHoldersKnown ? lastHoldersAfter(before?.lastHolders, held, now) : before?.lastHolders;
@@ -106,7 +107,7 @@ export class OccupancyTracker {
       }
       const isDelegated = record.delegating !== undefined;
       const related = { held, possible, lastHolders, isDelegated, delegates, pods };
-      const sameId = podsOfSameId(holders, pods, input.isKept);
+      const sameId = podsOfSameId(holders, pods, isKept);
       const activity = work && sinceHolders(work.activity, heldNow);
       const occupancy: DeviceUse = {
         monotonicMs: current.monotonicMs,
@@ -126,7 +127,7 @@ export class OccupancyTracker {
         hasAllProcesses: current.hasAllProcesses ?? false,
         ...seen,
         // The verdict on a port that has just gone down comes with this read.
-        isPortFaultTold: before?.isPortUp === true || isPortFaultTold(input.verdicts.get(key)),
+        isPortFaultTold: before?.isPortUp === true || isPortFaultTold(input.before.get(key)?.verdict),
       };
       kept.set(hardware, { device, lastHolders, held: heldNow, work, isPortUp });
       found.set(key, { lastHolders, occupancy });
@@ -135,6 +136,10 @@ export class OccupancyTracker {
     return found;
   }
 }
+
+/** Allocations that lead to no known device. */
+const unresolvedIn = (allocations: readonly AllocationState[]): readonly Allocation[] =>
+  allocations.flatMap(({ allocation, unresolved }) => (fitsNoDevice(unresolved) || unresolved === 'ambiguous' ? [allocation] : []));
 
 /** A device without a holder waits for nothing, and when nothing is judged, nothing is said to wait. One whose container has no answer has none. */
 function waitingOf(waiting: ContainerWaiting | undefined, holders: readonly Allocation[], isJudged: boolean): Pick<DeviceUse, 'waiting'> {
@@ -198,29 +203,3 @@ function memoryAndPorts(readings: Readings): Pick<DeviceUse, 'memoryUsedBytes' |
 /** One that waits to count tells the fault, too. Two remedies at once would contradict each other. */
 const isPortFaultTold = ({ conditions = [], ignored = [], pending = [] }: Partial<Verdict> = {}): boolean =>
   [...conditions, ...ignored, ...pending].some(({ type }) => PORT_CONDITIONS.has(type));
-
-export interface Kin {
-  /** Keys of the parts of a device and of the whole that it is a part of. */
-  of(key: string): readonly string[];
-  parts(key: string): readonly string[];
-}
-
-const NO_KEYS: readonly string[] = [];
-
-/** Relations between the present devices. A missing part does not make its GPU a whole with parts. */
-export function kinOf(known: ReadonlyMap<string, DeviceRecord>): Kin {
-  const parts = new Map<string, string[]>();
-  const wholes = new Map<string, string>();
-  for (const [key, { device, missingSinceMs }] of known) {
-    if (device.parent === undefined || missingSinceMs !== undefined) continue;
-    const whole = deviceKey({ family: device.family, id: device.parent });
-    wholes.set(key, whole);
-    parts.set(whole, [...(parts.get(whole) ?? []), key]);
-  }
-  const partsOf = (key: string): readonly string[] => parts.get(key) ?? NO_KEYS;
-  const of = (key: string): readonly string[] => {
-    const whole = wholes.get(key);
-    return whole === undefined ? partsOf(key) : [...partsOf(key), whole];
-  };
-  return { parts: partsOf, of };
-}

@@ -7,13 +7,13 @@ import type { HeldRecord } from '../model/device-record.ts';
 import type { DelegationRules, DeviceUser, UseLimits } from '../model/device-use.ts';
 import { areHoldersKnown, type PodFactsByName, type PodResources } from '../model/pod-resources.ts';
 import type { Moment } from './known-devices.ts';
-import type { Kin } from './use.ts';
+import type { Kin } from './steps/kin.ts';
+import type { UseSettings } from './use.ts';
 
 interface UserFacts {
   readonly kin: Kin;
-  /** Families whose devices nobody but their holders and users has business on. */
-  readonly isWatched: (family: string) => boolean;
-  readonly rules: DelegationRules;
+  /** Without them, no device is watched. */
+  readonly settings: UseSettings | undefined;
   readonly limits: UseLimits;
   readonly podResources: PodResources;
   readonly inCheckpoint: CheckpointUids;
@@ -31,6 +31,7 @@ interface Kept {
   readonly delegating: readonly Allocation[];
 }
 
+const NO_DELEGATION: DelegationRules = { holders: [], ids: [] };
 const NOTHING: Omit<Kept, 'fromMs'> = { holders: [], seenMs: new Map(), users: [], delegating: [] };
 
 /**
@@ -46,7 +47,8 @@ export class UserTracker {
     const kept = new Map<string, Kept>();
     for (const record of records) {
       // The processes of a whole are those of its parts.
-      if (!facts.isWatched(record.device.family) || facts.kin.parts(record.key).length > 0) continue;
+      const isWatched = facts.settings?.activities.get(record.device.family)?.isForHoldersOnly === true;
+      if (!isWatched || facts.kin.parts(record.key).length > 0) continue;
       const kinHolders = facts.kin.of(record.key).flatMap((key) => byKey.get(key)?.holders ?? []);
       const one = after(this.#kept.get(record.key), record, [...record.holders, ...kinHolders], facts, now);
       kept.set(record.key, one);
@@ -61,12 +63,12 @@ function after(
   before: Kept | undefined,
   { current }: HeldRecord,
   holders: readonly Allocation[],
-  { rules, limits, podResources, inCheckpoint, pods }: UserFacts,
+  { settings, limits, podResources, inCheckpoint, pods }: UserFacts,
   { monotonicMs }: Moment,
 ): Kept {
   const known = before ?? { ...NOTHING, fromMs: Number.NEGATIVE_INFINITY };
   const fromMs = isDeepStrictEqual(holders, known.holders) ? known.fromMs : monotonicMs;
-  const delegating = holders.filter((holder) => isDelegating(rules, holder, pods));
+  const delegating = holders.filter((holder) => isDelegating(settings?.delegation ?? NO_DELEGATION, holder, pods));
   if (current === undefined) return { ...NOTHING, holders, fromMs, delegating };
   const using = usersOf(
     (current.processes ?? []).filter((process) => !isAllowed(process, limits)),
