@@ -2,49 +2,34 @@ import type { Accounts, Awaited } from '../accounting/accounts.ts';
 import type { UsageInput } from '../accounting/holders.ts';
 import type { ResourceDevices } from '../health/journal/ready-devices.ts';
 import { useLimits } from '../health/occupancy/explained.ts';
-import type { PresentHolder } from '../incidents/fault-holders.ts';
 import { FaultLedger } from '../incidents/fault-ledger.ts';
 import { containerReadings } from '../join/container-readings.ts';
 import { localities } from '../join/localities.ts';
-import { type NameConflicts, nameConflicts, type Origins } from '../join/name-conflicts.ts';
 import { checkpointUids, podUids } from '../join/processes.ts';
-import { findOwners, type Owners, type Resolver } from '../join/resolve.ts';
-import { isDelegatedId } from '../join/users.ts';
-import type { Allocation } from '../model/allocation.ts';
-import { allocationKey } from '../model/allocation.ts';
-import { wallClockOf } from '../model/clock-step.ts';
-import type { ContainerLocality } from '../model/container-locality.ts';
+import type { Owners } from '../join/resolve.ts';
+import { defined } from '../model/defined.ts';
 import type { Device } from '../model/device.ts';
-import type { DeviceRecord, HeldRecord, JudgedRecord, UsedRecord } from '../model/device-record.ts';
-import type { DelegationRules, DeviceUse, UseLimits } from '../model/device-use.ts';
+import type { DeviceRecord, JudgedRecord, UsedRecord } from '../model/device-record.ts';
+import type { DeviceUse, UseLimits } from '../model/device-use.ts';
 import type { HealthEvent } from '../model/events.ts';
 import { HardwareKeys } from '../model/hardware.ts';
-import type { Finding, Verdict } from '../model/health.ts';
-import { KeptStep, keptList } from '../model/kept.ts';
-import { areHoldersKnown, type PodFactsByName } from '../model/pod-resources.ts';
-import { areSameFields, keptBy, type Readings } from '../model/readings.ts';
+import type { Verdict } from '../model/health.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { WaitingTracker } from '../waiting/tracker.ts';
+import type { AssembleSettings, Inputs } from './inputs.ts';
 import { ExpectedTracker, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
 import { resourceDevices } from './resources.ts';
-import {
-  type AssembleSettings,
-  familyStates,
-  heldRecords,
-  type Inputs,
-  identitiesOf,
-  judgedRecords,
-  ofHolders,
-  placeFacts,
-  podWith,
-  presentHolders,
-  resolverOf,
-  unresolvedIn,
-  usedRecords,
-  withNames,
-  withoutEnded,
-} from './steps.ts';
-import { kinOf, OccupancyTracker } from './use.ts';
+import { withoutEnded } from './steps/ended.ts';
+import { familyStates } from './steps/families.ts';
+import { faultInput } from './steps/faults.ts';
+import { heldRecords } from './steps/held.ts';
+import { judgedRecords, usedRecords } from './steps/judged.ts';
+import { kinOf } from './steps/kin.ts';
+import { withNames } from './steps/names.ts';
+import { ownersOf, resolverOf } from './steps/owners.ts';
+import { placeFacts } from './steps/places.ts';
+import { ofHolders, withUsers } from './steps/pods.ts';
+import { OccupancyTracker } from './use.ts';
 import { UserTracker } from './users.ts';
 
 export type Judge = (
@@ -68,10 +53,8 @@ interface Memory {
   readonly known: ReadonlyMap<string, DeviceRecord>;
   /** The records of the snapshot, keyed by device key. */
   readonly records: ReadonlyMap<string, JudgedRecord>;
-  readonly verdicts: ReadonlyMap<string, Verdict>;
-  readonly owners: Owners;
-  /** All that decides which device an id is, and that is no claim. */
-  readonly identities: readonly unknown[];
+  /** See {@link Owners}. */
+  readonly unconfirmedMs: number | undefined;
   /** The time of the first snapshot. */
   readonly begun: Moment | undefined;
   readonly sequence: number;
@@ -87,12 +70,6 @@ export class Assembler {
   readonly #waiting: WaitingTracker | undefined;
   readonly #occupancy: OccupancyTracker;
   readonly #users = new UserTracker();
-  readonly #kept = {
-    names: new KeptStep<NameConflicts>(),
-    localities: new KeptStep<ContainerLocality | undefined>(),
-    present: new KeptStep<readonly PresentHolder[]>(),
-    use: new KeptStep<UsedRecord['use']>(),
-  };
   readonly #expected = new ExpectedTracker();
 
   /** `before`: devices that an earlier run of the agent knew. Those that the probes do not find again are missing. */
@@ -107,9 +84,7 @@ export class Assembler {
     this.#memory = {
       known: restored(before),
       records: new Map(),
-      verdicts: new Map(),
-      owners: { allocations: [], holders: new Map() },
-      identities: [],
+      unconfirmedMs: undefined,
       begun: undefined,
       sequence: 0,
     };
@@ -132,7 +107,7 @@ export class Assembler {
 
   /** When a device was first seen that may be a claim's, if the files of that claim were read before. Monotonic clock. */
   get unconfirmedMs(): number | undefined {
-    return this.#memory.owners.unconfirmedMs;
+    return this.#memory.unconfirmedMs;
   }
 
   /** Families to read again sooner than the usual refresh, because a container seems to wait. */
@@ -147,7 +122,7 @@ export class Assembler {
 
   /** What counts as allowed and as left behind. */
   get limits(): UseLimits {
-    return limitsOf(this.#settings.use?.limits ?? NO_LIMITS);
+    return useLimits(this.#settings.use?.limits ?? NO_LIMITS);
   }
 
   /** Known devices of a family: the present ones, then the missing ones. Who looks for the device at an address finds the present one first. */
@@ -166,115 +141,91 @@ export class Assembler {
   }
 
   /**
-   * The steps of a snapshot, in their order. Those of `steps.ts` and `join` are pure: the result depends on the arguments alone. The faults,
-   * the accounts, the waiting, the occupancy, the expected counts and the judge each keep a memory of their own.
+   * The steps of a snapshot, in their order. Those of `steps` and `join` are pure: the result depends on the arguments alone. The faults, the
+   * accounts, the waiting, the users, the occupancy, the expected counts and the judge each keep a memory of their own.
    */
   assemble(inputs: Inputs, now: Moment): Snapshot {
     const [settings, { limits }, before] = [this.#settings, this, this.#memory];
     const { families, podResources, pods, checkpoint } = inputs;
-    const { answeredAtMs } = podResources;
     const begun = before.begun ?? now;
 
     // Which devices are known, and under which names.
     const found = knownDevices(before.known, families, settings.missingRetentionMs, now);
-    const devicesFound = Array.from(found.values(), ({ device }) => device);
-    const origins = settings.rules.origins ?? NO_ORIGINS;
-    const names = this.#kept.names.of('', [origins, ...devicesFound], () => nameConflicts(devicesFound, origins));
-    const named = withNames(found, names.changed);
+    const { named, conflicts } = withNames(found, settings.rules.origins);
 
     // Who holds them.
-    const identities = keptList(before.identities, identitiesOf(settings, named));
-    const isOfSameDevices = identities === before.identities;
-    let resolver: Resolver | undefined;
-    const resolve: Resolver['resolve'] = (allocation) => {
-      resolver ??= resolverOf(settings, named, inputs);
-      return resolver.resolve(allocation);
-    };
-    const isMissing = (key: string): boolean => named.get(key)?.missingSinceMs !== undefined;
-    const owners = findOwners(podResources, { resolve }, isMissing, { owners: before.owners, isOfSameDevices });
+    const owners = ownersOf(settings, named, inputs);
     const { known, listed } = withoutEnded(named, owners.holders, podResources, settings.passingKinds);
-    const facts = pods === undefined ? {} : { pods: ofHolders(pods, podResources) };
+    const holding = ofHolders(pods, podResources);
     const inCheckpoint = checkpointUids(checkpoint);
-    const uidOf = podUids(inCheckpoint, facts.pods);
-    const places = placeFacts(settings, known);
-    const { exclusive } = podResources;
-    const near = settings.roles === undefined ? [] : localities(owners.allocations, { ...places, exclusive }, this.#kept.localities);
-
-    // The readings of the containers, their accounts, and the holders that each fault hit.
-    const keys = new HardwareKeys(listed.map(({ device }) => device));
-    const holdersOf = (key: string): readonly PresentHolder[] => {
-      const holders = owners.holders.get(key);
-      return this.#kept.present.of(key, [holders, ...(holders ?? []).map(uidOf)], () => presentHolders(holders, uidOf));
-    };
-    const answered = answeredAtMs === undefined ? undefined : wallClockOf(answeredAtMs, podResources.answeredMonotonicMs, now);
-    const told = this.#faults.step({ ...now, devices: listed, holdersOf, answeredAtMs: answered, podOf: podWith(pods) }, keys);
-    const readings = (device: Device): Readings => this.#faults.readingsOf(keys.of(device));
-    const repeats = (device: Device): readonly Finding[] => this.#faults.findingsOf(keys.of(device));
-    const held = heldRecords(listed, owners.holders, { begun, now, staleAfterMs: settings.staleAfterMs, readings, repeats, limits, uidOf });
+    const uidOf = podUids(inCheckpoint, holding);
+    const near = localities(owners.allocations, placeFacts(settings, known, podResources));
     const kin = kinOf(known);
-    const delegation = settings.use?.delegation ?? NO_DELEGATION;
-    const isWatched = (family: string): boolean => settings.use?.activities.get(family)?.isForHoldersOnly === true;
-    this.#users.look(held, { kin, isWatched, rules: delegation, limits, podResources, inCheckpoint, pods }, now);
-    const ownReadings = containerReadings(held, settings.specs, { checkpoint, ...facts });
+
+    // Their faults, whom each one hit, and the readings that are not too old.
+    const keys = new HardwareKeys(listed.map(({ device }) => device));
+    const events = this.#faults.step(faultInput({ devices: listed, owners, uidOf, podResources, pods }, now), keys);
+    const held = heldRecords(listed, owners.holders, {
+      begun,
+      now,
+      staleAfterMs: settings.staleAfterMs,
+      faults: this.#faults,
+      keys,
+      limits,
+      uidOf,
+    });
+    this.#users.look(held, { kin, settings: settings.use, limits, podResources, inCheckpoint, pods }, now);
+
+    // The readings of the containers, their accounts, and whether they wait.
+    const ofContainers = containerReadings(held, settings.specs, { checkpoint, pods: holding });
     const faultsOf: UsageInput['faultsOf'] = (device, holder, uid) => this.#faults.ownReadings(keys.of(device), holder, uid);
-    const usage = this.#accounts?.step({ ...now, devices: held, containerReadings: ownReadings, answeredAtMs, pods, uidOf, faultsOf });
+    const { answeredAtMs } = podResources;
+    const usage = this.#accounts?.step({ ...now, devices: held, containerReadings: ofContainers, answeredAtMs, pods, uidOf, faultsOf });
     const waiting = usage && this.#waiting?.step({ ...now, devices: held, usage });
 
     // Whether they do what their holders want, and how they are.
-    const isAnswering = areHoldersKnown(podResources);
-    const { verdicts: judgedBefore } = before;
-    const owned = {
-      unresolved: unresolvedIn(owners.allocations),
-      delegated: podResources.allocations.filter((allocation) => isDelegatedId(delegation.ids, allocation)),
-      isKept: (allocation: Allocation) => podResources.held.has(allocationKey(allocation)),
+    const joined = {
+      records: held,
+      allocations: owners.allocations,
+      podResources,
       kin,
+      waiting,
       inCheckpoint,
       pods,
-      areHoldersKnown: isAnswering,
-      verdicts: judgedBefore,
+      before: before.records,
     };
-    const heldByKey = new Map(held.map((record) => [record.key, record]));
-    const occupancy = settings.use && this.#occupancy.compare(settings.use, { known: heldByKey, waiting, ...owned }, now);
-    const used = usedRecords(held, occupancy, limits, this.#kept.use);
-    const verdicts = this.#judge(used, now, told);
+    const used = usedRecords(held, settings.use && this.#occupancy.compare(settings.use, joined, now), limits);
+    const verdicts = this.#judge(used, now, events);
     this.#accounts?.judged(verdicts);
-    const devices = judgedRecords(used, verdicts).map((record) => keptRecord(before.records.get(record.key), record));
+    const devices = judgedRecords(used, verdicts);
     const expected = this.#expected.look(settings.expect ?? {}, families, known.values(), settings.partKinds);
 
     const sequence = before.sequence + 1;
-    const records = new Map(devices.map((record) => [record.key, record]));
-    this.#memory = { known, records, verdicts, owners, identities, begun, sequence };
-    for (const step of Object.values(this.#kept)) step.end();
+    this.#memory = {
+      known,
+      records: new Map(devices.map((record) => [record.key, record])),
+      unconfirmedMs: owners.unconfirmedMs,
+      begun,
+      sequence,
+    };
     return {
       sequence,
       takenAtMs: now.nowMs,
       devices,
       allocations: owners.allocations,
-      ...(near.length === 0 ? {} : { localities: near }),
-      ...(settings.virtual === undefined ? {} : { virtual: settings.virtual }),
-      containerReadings: ownReadings,
-      families: familyStates(families, known, { settings, names, expected }),
-      ...(expected.length === 0 ? {} : { expected }),
+      containerReadings: ofContainers,
+      families: familyStates(families, known, { settings, conflicts, expected }),
       podResources,
-      ...(usage === undefined ? {} : { usage }),
-      ...(waiting === undefined ? {} : { waiting }),
-      ...(pods === undefined || facts.pods === undefined ? {} : { pods: withUsers(facts.pods, pods, held) }),
+      ...defined({
+        localities: near.length === 0 ? undefined : near,
+        virtual: settings.virtual,
+        expected: expected.length === 0 ? undefined : expected,
+        usage,
+        waiting,
+        pods: withUsers(holding, pods, held),
+      }),
     };
   }
 }
 
 const NO_LIMITS = { 'allowed-processes': [], 'dirty-mib': 0 };
-const limitsOf = keptBy(useLimits);
-
-/** The facts of holders with those of users. */
-function withUsers(known: PodFactsByName, pods: PodFactsByName, held: readonly HeldRecord[]): PodFactsByName {
-  const uids = new Set(held.flatMap(({ users = [] }) => users.map(({ uid }) => uid)));
-  return uids.size === 0 ? known : new Map([...known, ...[...pods].filter(([, { uid }]) => uids.has(uid))]);
-}
-
-/** The record of before, if it is of the same: outputs of a device then keep what they made of it. */
-const keptRecord = (before: JudgedRecord | undefined, now: JudgedRecord): JudgedRecord =>
-  before !== undefined && areSameFields(before, now) ? before : now;
-
-const NO_DELEGATION: DelegationRules = { holders: [], ids: [] };
-const NO_ORIGINS: Origins = new Map();

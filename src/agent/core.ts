@@ -20,12 +20,12 @@ import { Readers } from '../supervisor/readers.ts';
 import { Assembler } from './assemble.ts';
 import type { HealthService } from './health.ts';
 import { HolderSources } from './holders.ts';
+import type { AssembleSettings } from './inputs.ts';
 import type { RestoredDevice } from './known-devices.ts';
 import { ProblemLog } from './log-lines.ts';
 import { servedIds } from './resources.ts';
 import { type Lacks, Schedule, type ScheduleSettings } from './schedule.ts';
 import type { AgentSettings } from './settings.ts';
-import type { AssembleSettings } from './steps.ts';
 import { Store } from './store.ts';
 import type { AccountingService } from './usage.ts';
 

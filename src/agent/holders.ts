@@ -13,9 +13,9 @@ import type { Logger } from '../log/logger.ts';
 import type { DeviceProcess } from '../model/collection.ts';
 import type { Observe } from '../model/observation.ts';
 import type { CheckpointReason, PodResources } from '../model/pod-resources.ts';
+import type { Inputs } from './inputs.ts';
 import type { ProblemLog } from './log-lines.ts';
 import type { AgentSettings } from './settings.ts';
-import type { Inputs } from './steps.ts';
 
 interface HolderDependencies {
   readonly clock: Clock;

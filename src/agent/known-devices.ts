@@ -4,7 +4,7 @@ import { type Device, deviceKey } from '../model/device.ts';
 import type { DeviceRecord, ReadTimes } from '../model/device-record.ts';
 import { areTooFew, countsAsDevice, type ExpectedDevices, expectedText } from '../model/expected.ts';
 import { hardwareKey, KnownHardware } from '../model/hardware.ts';
-import { areSameFields, type ReadingList, Readings } from '../model/readings.ts';
+import { type ReadingList, Readings } from '../model/readings.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 import type { TimedCollection } from '../supervisor/family-runner.ts';
 
@@ -110,8 +110,8 @@ function recordOf(
   return {
     key,
     device,
-    read: read === undefined ? before?.read : dated(read, times as ReadTimes, before?.read),
-    outOfBand: outOfBand === undefined ? before?.outOfBand : dated(outOfBand, times as ReadTimes, before?.outOfBand),
+    read: read === undefined ? before?.read : dated(read, times as ReadTimes),
+    outOfBand: outOfBand === undefined ? before?.outOfBand : dated(outOfBand, times as ReadTimes),
     faults,
     isUnread,
     firstReadMs: before?.firstReadMs ?? (read === undefined ? undefined : times?.monotonicMs),
@@ -123,15 +123,14 @@ function recordOf(
 
 type Dated<T> = Omit<T, 'readings'> & { readonly readings: Readings } & ReadTimes;
 
-/** The report with its times: the object of before while it is the same report. */
-function dated<T extends { readonly readings: ReadingList }>(
-  report: T,
-  { startedMs, readAtMs, monotonicMs }: ReadTimes,
-  before: Dated<T> | undefined,
-): Dated<T> {
-  const now = { ...report, readings: Readings.of(report.readings), startedMs, readAtMs, monotonicMs };
-  return before !== undefined && areSameFields(before, now) ? before : now;
-}
+/** The report with its times. */
+const dated = <T extends { readonly readings: ReadingList }>(report: T, { startedMs, readAtMs, monotonicMs }: ReadTimes): Dated<T> => ({
+  ...report,
+  readings: Readings.of(report.readings),
+  startedMs,
+  readAtMs,
+  monotonicMs,
+});
 
 type Missing = Pick<DeviceRecord, 'missingSinceMs' | 'missingFromMs'>;
 

@@ -1,19 +1,20 @@
 import { type CheckpointUids, holdingPods, podsOfSameId, processOwners } from '../join/processes.ts';
-import type { Allocation } from '../model/allocation.ts';
-import type { DeviceProcess } from '../model/collection.ts';
+import { isDelegatedId } from '../join/users.ts';
+import { type Allocation, allocationKey } from '../model/allocation.ts';
 import type { ActivitySpec, IdleThresholds } from '../model/declaration.ts';
-import { type Device, deviceKey } from '../model/device.ts';
+import type { Device } from '../model/device.ts';
 import { activityOf, type DeviceActivity, type TrafficSum } from '../model/device-activity.ts';
-import type { DeviceRecord, HeldRecord, UsedRecord } from '../model/device-record.ts';
-import type { DelegationRules, DeviceUse, HoldingPod, LastHolders, OwnedProcess } from '../model/device-use.ts';
+import type { HeldRecord, JudgedRecord, UsedRecord } from '../model/device-record.ts';
+import type { DelegationRules, DeviceUse, HoldingPod, LastHolders } from '../model/device-use.ts';
 import { HardwareKeys } from '../model/hardware.ts';
 import type { Verdict } from '../model/health.ts';
-import { KeptStep, keptList } from '../model/kept.ts';
-import { type PodFactsByName, podName } from '../model/pod-resources.ts';
-import { areSameFields, keptBy, ofMetric, type Readings } from '../model/readings.ts';
+import { areHoldersKnown as areKnown, type PodFactsByName, type PodResources } from '../model/pod-resources.ts';
+import { ofMetric, type Readings } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
+import { type AllocationState, fitsNoDevice } from '../model/snapshot.ts';
 import type { ContainerWaiting } from '../model/usage.ts';
 import type { Moment, RestoredDevice } from './known-devices.ts';
+import type { Kin } from './steps/kin.ts';
 
 export interface UseSettings {
   /** How each family shows that its devices work, keyed by family. */
@@ -26,23 +27,17 @@ export interface UseSettings {
 
 /** What one snapshot joins. */
 export interface UseInput {
-  /** All known devices, keyed by device key. */
-  readonly known: ReadonlyMap<string, HeldRecord>;
-  /** Allocations that lead to no known device. */
-  readonly unresolved: readonly Allocation[];
-  /** Allocations whose ids do not tell the device. */
-  readonly delegated: readonly Allocation[];
-  /** Whether the kubelet's latest answer lacks an allocation. */
-  isKept(allocation: Allocation): boolean;
+  readonly records: readonly HeldRecord[];
+  readonly allocations: readonly AllocationState[];
+  readonly podResources: PodResources;
   readonly kin: Kin;
   /** Absent while it is not judged. */
   readonly waiting?: readonly ContainerWaiting[] | undefined;
   readonly inCheckpoint: CheckpointUids;
   /** All pods that the kubelet's Pods API tells; absent where it is not asked. */
   readonly pods?: PodFactsByName | undefined;
-  readonly areHoldersKnown: boolean;
-  /** Verdicts of the snapshot before. */
-  readonly verdicts: ReadonlyMap<string, Verdict>;
+  /** Records of the snapshot before, keyed by device key. */
+  readonly before: ReadonlyMap<string, Pick<JudgedRecord, 'verdict'>>;
 }
 
 /** Result of the comparison for one device. */
@@ -56,7 +51,6 @@ interface Kept {
   readonly work?: Work | undefined;
   /** The latest read found a port up. */
   readonly isPortUp?: boolean | undefined;
-  readonly occupancy?: DeviceUse | undefined;
 }
 
 /** Activity of the latest read, and the counters that the next read is compared with. */
@@ -73,8 +67,6 @@ const PORT_CONDITIONS: ReadonlySet<string> = new Set(['PortDown', 'PortInitializ
 export class OccupancyTracker {
   /** Keyed by hardware. */
   #kept: ReadonlyMap<string, Kept>;
-  readonly #pods = new KeptStep<readonly HoldingPod[]>();
-  readonly #owners = new KeptStep<readonly OwnedProcess[]>();
 
   /** `before`: devices that an earlier run of the agent knew, with their holders. */
   constructor(before: readonly RestoredDevice[] = []) {
@@ -83,22 +75,25 @@ export class OccupancyTracker {
   }
 
   /** The result is keyed by device key. */
-  compare({ activities, idle, canWait }: UseSettings, input: UseInput, now: Moment): ReadonlyMap<string, Occupancy> {
-    const { inCheckpoint, pods, areHoldersKnown, kin } = input;
-    const delegates = holdingPods(input.delegated, inCheckpoint, pods);
-    const possible = holdingPods(input.unresolved, inCheckpoint, pods);
-    const keys = new HardwareKeys([...input.known.values()].map(({ device }) => device));
+  compare({ activities, idle, canWait, delegation }: UseSettings, input: UseInput, now: Moment): ReadonlyMap<string, Occupancy> {
+    const { records, allocations, podResources, inCheckpoint, pods, kin } = input;
+    const areHoldersKnown = areKnown(podResources);
+    const isKept = (allocation: Allocation): boolean => podResources.held.has(allocationKey(allocation));
+    const delegated = podResources.allocations.filter((allocation) => isDelegatedId(delegation?.ids ?? [], allocation));
+    const delegates = holdingPods(delegated, inCheckpoint, pods);
+    const possible = holdingPods(unresolvedIn(allocations), inCheckpoint, pods);
+    const holdersOf = new Map(records.map(({ key, holders }) => [key, holders]));
+    const keys = new HardwareKeys(records.map(({ device }) => device));
     const kept = new Map<string, Kept>();
     const found = new Map<string, Occupancy>();
     const waiting = new Map((input.waiting ?? []).flatMap((one) => one.devices.map((device) => [device, one] as const)));
-    for (const [key, record] of input.known) {
-      const { device, holders, current, isUnread } = record;
+    for (const record of records) {
+      const { key, device, holders, current, isUnread } = record;
       const spec = activities.get(device.family);
       const before = keys.recall((of) => this.#kept.get(of), device);
-      const kinHolders = kin.of(key).flatMap((other) => input.known.get(other)?.holders ?? []);
+      const kinHolders = kin.of(key).flatMap((other) => holdersOf.get(other) ?? []);
       const all = kinHolders.length === 0 ? holders : [...holders, ...kinHolders];
-      const uids = all.map((holder) => pods?.get(podName(holder))?.uid ?? [...inCheckpoint(holder)].join());
-      const held = this.#pods.of(key, [...all, ...uids], () => holdingPods(all, inCheckpoint, pods));
+      const held = holdingPods(all, inCheckpoint, pods);
       const lastHolders = areHoldersKnown ? lastHoldersAfter(before?.lastHolders, held, now) : before?.lastHolders;
       const heldNow = areHoldersKnown ? heldAfter(before?.held, held, now) : before?.held;
       const work = workAfter(before?.work, record, spec, idle[device.family]);
@@ -110,14 +105,11 @@ export class OccupancyTracker {
         found.set(key, { lastHolders, occupancy: undefined });
         continue;
       }
-      const processes = current.processes ?? NO_PROCESSES;
       const isDelegated = record.delegating !== undefined;
       const related = { held, possible, lastHolders, isDelegated, delegates, pods };
-      const reasons = [processes, held, lastHolders, isDelegated, pods, ...possible, ...delegates];
-      const owned = this.#owners.of(key, reasons, () => processOwners(processes, related));
-      const sameId = podsOfSameId(holders, pods, input.isKept);
+      const sameId = podsOfSameId(holders, pods, isKept);
       const activity = work && sinceHolders(work.activity, heldNow);
-      const use: DeviceUse = {
+      const occupancy: DeviceUse = {
         monotonicMs: current.monotonicMs,
         ...(activity === undefined ? {} : { activity }),
         ...idleShareOf(spec, idle[device.family]),
@@ -129,24 +121,25 @@ export class OccupancyTracker {
         holders: namesOf(holders),
         isHeld: held.length > 0,
         ...(lastHolders === undefined ? {} : { lastHolders }),
-        ...(sameId.length === 0 ? {} : { sameId: keptList(before?.occupancy?.sameId ?? [], sameId) }),
+        ...(sameId.length === 0 ? {} : { sameId }),
         ...(canWait?.has(device.family) === true ? waitingOf(waiting.get(key), holders, input.waiting !== undefined) : {}),
-        processes: owned,
+        processes: processOwners(current.processes ?? [], related),
         hasAllProcesses: current.hasAllProcesses ?? false,
         ...seen,
         // The verdict on a port that has just gone down comes with this read.
-        isPortFaultTold: before?.isPortUp === true || isPortFaultTold(input.verdicts.get(key)),
+        isPortFaultTold: before?.isPortUp === true || isPortFaultTold(input.before.get(key)?.verdict),
       };
-      const occupancy = before?.occupancy !== undefined && areSameFields(before.occupancy, use) ? before.occupancy : use;
-      kept.set(hardware, { device, lastHolders, held: heldNow, work, isPortUp, occupancy });
+      kept.set(hardware, { device, lastHolders, held: heldNow, work, isPortUp });
       found.set(key, { lastHolders, occupancy });
     }
     this.#kept = kept;
-    this.#pods.end();
-    this.#owners.end();
     return found;
   }
 }
+
+/** Allocations that lead to no known device. */
+const unresolvedIn = (allocations: readonly AllocationState[]): readonly Allocation[] =>
+  allocations.flatMap(({ allocation, unresolved }) => (fitsNoDevice(unresolved) || unresolved === 'ambiguous' ? [allocation] : []));
 
 /** A device without a holder waits for nothing, and when nothing is judged, nothing is said to wait. One whose container has no answer has none. */
 function waitingOf(waiting: ContainerWaiting | undefined, holders: readonly Allocation[], isJudged: boolean): Pick<DeviceUse, 'waiting'> {
@@ -155,10 +148,9 @@ function waitingOf(waiting: ContainerWaiting | undefined, holders: readonly Allo
 }
 
 const NOT_WAITING: Pick<DeviceUse, 'waiting'> = { waiting: { state: 'not-waiting' } };
-const NO_PROCESSES: readonly DeviceProcess[] = [];
 
 const nameOf = ({ namespace, pod }: Allocation): string => `${namespace}/${pod}`;
-const namesOf = keptBy((holders: readonly Allocation[]): readonly string[] => [...new Set(holders.map(nameOf))].sort());
+const namesOf = (holders: readonly Allocation[]): readonly string[] => [...new Set(holders.map(nameOf))].sort();
 
 /** While the holders are not known, the earlier ones stay. The first look without a holder is their end. */
 function lastHoldersAfter(before: LastHolders | undefined, held: readonly HoldingPod[], { nowMs }: Moment): LastHolders | undefined {
@@ -202,43 +194,12 @@ function idleShareOf(spec: ActivitySpec | undefined, thresholds: IdleThresholds[
   return spec?.utilization === undefined ? {} : { idleShare: thresholds?.utilization ?? spec.utilization.above };
 }
 
-const memoryAndPorts = keptBy((readings: Readings): Pick<DeviceUse, 'memoryUsedBytes' | 'ports'> => {
+function memoryAndPorts(readings: Readings): Pick<DeviceUse, 'memoryUsedBytes' | 'ports'> {
   const ports = ofMetric(readings, shared.linkUp.name).map(({ value }) => Number(value) === 1);
   const [used] = ofMetric(readings, shared.memoryUsed.name);
   return used === undefined ? { ports } : { ports, memoryUsedBytes: Number(used.value) };
-});
-
-const isPortFaultTold = (verdict: Verdict | undefined): boolean => verdict !== undefined && tellsPortFault(verdict);
-
-const tellsPortFault = keptBy((verdict: Verdict): boolean => {
-  const isOfPort = ({ type }: { readonly type: string }): boolean => PORT_CONDITIONS.has(type);
-  // One that waits to count tells the fault, too. Two remedies at once would contradict each other.
-  const { conditions, ignored = [], pending = [] } = verdict;
-  return [...conditions, ...ignored, ...pending].some(isOfPort);
-});
-
-export interface Kin {
-  /** Keys of the parts of a device and of the whole that it is a part of. */
-  of(key: string): readonly string[];
-  parts(key: string): readonly string[];
 }
 
-const NO_KEYS: readonly string[] = [];
-
-/** Relations between the present devices. A missing part does not make its GPU a whole with parts. */
-export function kinOf(known: ReadonlyMap<string, DeviceRecord>): Kin {
-  const parts = new Map<string, string[]>();
-  const wholes = new Map<string, string>();
-  for (const [key, { device, missingSinceMs }] of known) {
-    if (device.parent === undefined || missingSinceMs !== undefined) continue;
-    const whole = deviceKey({ family: device.family, id: device.parent });
-    wholes.set(key, whole);
-    parts.set(whole, [...(parts.get(whole) ?? []), key]);
-  }
-  const partsOf = (key: string): readonly string[] => parts.get(key) ?? NO_KEYS;
-  const of = (key: string): readonly string[] => {
-    const whole = wholes.get(key);
-    return whole === undefined ? partsOf(key) : [...partsOf(key), whole];
-  };
-  return { parts: partsOf, of };
-}
+/** One that waits to count tells the fault, too. Two remedies at once would contradict each other. */
+const isPortFaultTold = ({ conditions = [], ignored = [], pending = [] }: Partial<Verdict> = {}): boolean =>
+  [...conditions, ...ignored, ...pending].some(({ type }) => PORT_CONDITIONS.has(type));

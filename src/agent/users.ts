@@ -5,16 +5,15 @@ import { isDelegating, usersOf } from '../join/users.ts';
 import type { Allocation } from '../model/allocation.ts';
 import type { HeldRecord } from '../model/device-record.ts';
 import type { DelegationRules, DeviceUser, UseLimits } from '../model/device-use.ts';
-import { keptList } from '../model/kept.ts';
 import { areHoldersKnown, type PodFactsByName, type PodResources } from '../model/pod-resources.ts';
 import type { Moment } from './known-devices.ts';
-import type { Kin } from './use.ts';
+import type { Kin } from './steps/kin.ts';
+import type { UseSettings } from './use.ts';
 
 interface UserFacts {
   readonly kin: Kin;
-  /** Families whose devices nobody but their holders and users has business on. */
-  readonly isWatched: (family: string) => boolean;
-  readonly rules: DelegationRules;
+  /** Without them, no device is watched. */
+  readonly settings: UseSettings | undefined;
   readonly limits: UseLimits;
   readonly podResources: PodResources;
   readonly inCheckpoint: CheckpointUids;
@@ -32,6 +31,7 @@ interface Kept {
   readonly delegating: readonly Allocation[];
 }
 
+const NO_DELEGATION: DelegationRules = { holders: [], ids: [] };
 const NOTHING: Omit<Kept, 'fromMs'> = { holders: [], seenMs: new Map(), users: [], delegating: [] };
 
 /**
@@ -47,7 +47,8 @@ export class UserTracker {
     const kept = new Map<string, Kept>();
     for (const record of records) {
       // The processes of a whole are those of its parts.
-      if (!facts.isWatched(record.device.family) || facts.kin.parts(record.key).length > 0) continue;
+      const isWatched = facts.settings?.activities.get(record.device.family)?.isForHoldersOnly === true;
+      if (!isWatched || facts.kin.parts(record.key).length > 0) continue;
       const kinHolders = facts.kin.of(record.key).flatMap((key) => byKey.get(key)?.holders ?? []);
       const one = after(this.#kept.get(record.key), record, [...record.holders, ...kinHolders], facts, now);
       kept.set(record.key, one);
@@ -61,17 +62,13 @@ export class UserTracker {
 function after(
   before: Kept | undefined,
   { current }: HeldRecord,
-  found: readonly Allocation[],
-  { rules, limits, podResources, inCheckpoint, pods }: UserFacts,
+  holders: readonly Allocation[],
+  { settings, limits, podResources, inCheckpoint, pods }: UserFacts,
   { monotonicMs }: Moment,
 ): Kept {
   const known = before ?? { ...NOTHING, fromMs: Number.NEGATIVE_INFINITY };
-  const holders = keptList(known.holders, found);
-  const fromMs = holders === known.holders ? known.fromMs : monotonicMs;
-  const delegating = keptList(
-    known.delegating,
-    holders.filter((holder) => isDelegating(rules, holder, pods)),
-  );
+  const fromMs = isDeepStrictEqual(holders, known.holders) ? known.fromMs : monotonicMs;
+  const delegating = holders.filter((holder) => isDelegating(settings?.delegation ?? NO_DELEGATION, holder, pods));
   if (current === undefined) return { ...NOTHING, holders, fromMs, delegating };
   const using = usersOf(
     (current.processes ?? []).filter((process) => !isAllowed(process, limits)),
@@ -86,5 +83,5 @@ function after(
   const seenMs = new Map(using.map(({ uid }) => [uid, known.seenMs.get(uid) ?? current.monotonicMs]));
   const { answeredMonotonicMs = Number.NEGATIVE_INFINITY } = podResources;
   const users = using.filter((user) => wasUser(user) || (seenMs.get(user.uid) as number) < answeredMonotonicMs);
-  return { holders, fromMs, seenMs, users: isDeepStrictEqual(users, known.users) ? known.users : users, delegating };
+  return { holders, fromMs, seenMs, users, delegating };
 }

@@ -19,7 +19,7 @@ import type { HardwareKeys } from '../model/hardware.ts';
 import type { Finding } from '../model/health.ts';
 import type { Reading } from '../model/metric.ts';
 import { keptBy, Readings } from '../model/readings.ts';
-import { type Blamed, blamed, blameText, holdersAfter, type PresentHolder, REMEMBERED_MS } from './fault-holders.ts';
+import { type Blamed, blamed, blameText, holdersAfter, type PresentHolder } from './fault-holders.ts';
 import { repeatFindings, withRepeat } from './fault-repeats.ts';
 import { atPresent, shifted } from './fault-times.ts';
 import { incidentId } from './record.ts';
@@ -61,8 +61,6 @@ export class FaultLedger {
   readonly #seen = new Map<string, Map<number, { readonly process: DeviceProcess; readonly atMs: number }>>();
   /** Monotonic clock since which a fault of the family waits for the kubelet. */
   readonly #waiting = new Map<string, number>();
-  /** For the spans of a device: the holders that left them as they were. */
-  readonly #presentOf = new WeakMap<readonly FaultHolder[], readonly PresentHolder[]>();
   #hasNews = false;
 
   /** `keep`: number of faults in the list. */
@@ -288,16 +286,11 @@ export class FaultLedger {
     if (answeredAtMs === undefined) return;
     const beforeMs = this.#saved.answeredAtMs;
     const held: Record<string, readonly FaultHolder[]> = {};
-    const isKept = ({ untilMs = answeredAtMs }: FaultHolder): boolean => Math.abs(answeredAtMs - untilMs) <= REMEMBERED_MS;
     let isSame = true;
     for (const { key, device } of devices) {
       const hardware = keys.of(device);
       const before = this.#saved.held[hardware] ?? NOBODY;
-      const present = holdersOf(key);
-      const isOfThese = before.length === 0 ? present.length === 0 : this.#presentOf.get(before) === present && before.every(isKept);
-      const now = isOfThese ? before : holdersAfter(before, present, answeredAtMs, beforeMs);
-      // Only where these holders changed nothing: of a container with several ids, the second time can tell the UID of the first.
-      if (now === before && now.length > 0) this.#presentOf.set(now, present);
+      const now = holdersAfter(before, holdersOf(key), answeredAtMs, beforeMs);
       if (now.length > 0) held[hardware] = now;
       isSame &&= now === before || (now.length === 0 && before.length === 0);
     }

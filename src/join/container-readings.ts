@@ -21,7 +21,7 @@ export interface ProcessUse {
 export interface PodSources {
   readonly checkpoint: readonly CheckpointEntry[];
   /** Pods that hold devices, where the kubelet's Pods API lists them. */
-  readonly pods?: PodFactsByName;
+  readonly pods?: PodFactsByName | undefined;
 }
 
 /**

@@ -1,6 +1,5 @@
 import type { ContainerLocality, DevicePair, DeviceRole } from '../model/container-locality.ts';
 import type { Device } from '../model/device.ts';
-import { KeptStep } from '../model/kept.ts';
 import { comparePaths, farthestPairs, placed, wayBetween } from '../model/locality.ts';
 import type { ExclusiveResources } from '../model/pod-resources.ts';
 import type { AllocationState } from '../model/snapshot.ts';
@@ -17,16 +16,9 @@ export interface LocalityFacts {
 /** Above this number, only the farthest pair of each device is kept. */
 const MOST_PAIRS = 256;
 
-/**
- * Devices and their ways in each container that holds a GPU and another device, in the order of the allocations. `kept`: what was found of
- * the same devices before.
- */
-export function localities(
-  allocations: readonly AllocationState[],
-  facts: LocalityFacts,
-  kept = new KeptStep<ContainerLocality | undefined>(),
-): readonly ContainerLocality[] {
-  const { roleOf, cpuNodes } = facts;
+/** Devices and their ways in each container that holds a GPU and another device, in the order of the allocations. */
+export function localities(allocations: readonly AllocationState[], facts: LocalityFacts): readonly ContainerLocality[] {
+  const { roleOf } = facts;
   const held = new Map<string, { readonly state: AllocationState; readonly devices: Map<string, Device> }>();
   for (const state of allocations) {
     const key = containerKey(state.allocation);
@@ -42,12 +34,8 @@ export function localities(
     const own = [...devices.values()];
     if (own.length < 2 || !own.some(({ family }) => roleOf(family) === 'gpu')) return [];
     const { namespace, pod, container } = state.allocation;
-    const held = cpus.get(key) ?? [];
-    const locality = kept.of(key, [roleOf, cpuNodes, held.join(), ...devices.keys(), ...own], () => {
-      const found = localityOf([...devices].toSorted(byPlace), facts, held);
-      return found && { namespace, pod, container, ...found };
-    });
-    return locality === undefined ? [] : [locality];
+    const found = localityOf([...devices].toSorted(byPlace), facts, cpus.get(key) ?? []);
+    return found === undefined ? [] : [{ namespace, pod, container, ...found }];
   });
 }
 

@@ -1,10 +1,8 @@
-import { isDeepStrictEqual } from 'node:util';
 import { type Allocation, allocationKey, type Claim, type PoolRule, type Resolve } from '../model/allocation.ts';
 import { type ClaimHardware, type ClaimHardwareIndex, type ClaimName, type ClaimTimes, claimDeviceKey } from '../model/claim-hardware.ts';
 import { ORIGINS } from '../model/declaration.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import { matchesAny } from '../model/excluded.ts';
-import { keptList } from '../model/kept.ts';
 import type { PodResources } from '../model/pod-resources.ts';
 import type { AllocationState, Contradiction, JoinWay, UnresolvedReason } from '../model/snapshot.ts';
 import { HardwareJoin } from './claim-devices.ts';
@@ -312,19 +310,11 @@ export function findOwners(
   podResources: PodResources,
   resolver: Pick<Resolver, 'resolve'>,
   isMissing: (deviceKey: string) => boolean,
-  before: OwnersBefore = NO_OWNERS,
 ): Owners {
   const holders = new Map<string, Allocation[]>();
-  const stateOf = new Map(before.owners.allocations.map((state) => [state.allocation, state]));
   let latestMs: number | undefined;
-  const own = (allocation: Allocation): AllocationState => {
-    const known = stateOf.get(allocation);
-    const isHeld = podResources.held.size > 0 && podResources.held.has(allocationKey(allocation));
-    if (known !== undefined && before.isOfSameDevices && allocation.claim === undefined && known.held === isHeld) return known;
-    const state = resolved(allocation, isHeld);
-    return known !== undefined && areSameStates(known, state) ? known : state;
-  };
-  const resolved = (allocation: Allocation, held: boolean): AllocationState => {
+  const allocations = podResources.allocations.map((allocation): AllocationState => {
+    const held = podResources.held.size > 0 && podResources.held.has(allocationKey(allocation));
     const { devices, ambiguous, by, contradiction, isDeviceless, whole, unconfirmedMs } = resolver.resolve(allocation);
     if (unconfirmedMs !== undefined) latestMs = Math.max(latestMs ?? unconfirmedMs, unconfirmedMs);
     if (ambiguous) return { allocation, devices: [], candidates: devices, unresolved: 'ambiguous', held };
@@ -338,30 +328,9 @@ export function findOwners(
       ...(unresolved === undefined || whole === undefined ? {} : { whole: whole.key }),
       held,
     };
-  };
-  const allocations = keptList(before.owners.allocations, podResources.allocations.map(own));
-  if (allocations === before.owners.allocations && latestMs === before.owners.unconfirmedMs) return before.owners;
+  });
   for (const { allocation, devices } of allocations) for (const key of devices) addTo(holders, key, allocation);
-  const kept = [...holders].map(([key, list]) => [key, keptList(before.owners.holders.get(key), list)] as const);
-  return { allocations, holders: new Map(kept), ...(latestMs === undefined ? {} : { unconfirmedMs: latestMs }) };
-}
-
-/** The owners of the snapshot before. `isOfSameDevices`: the devices, which of them are missing, and the rules are the same as then. */
-export interface OwnersBefore {
-  readonly owners: Owners;
-  readonly isOfSameDevices: boolean;
-}
-
-const NO_OWNERS: OwnersBefore = { owners: { allocations: [], holders: new Map() }, isOfSameDevices: false };
-
-function areSameStates(a: AllocationState, b: AllocationState): boolean {
-  return (
-    a.held === b.held &&
-    a.unresolved === b.unresolved &&
-    a.by === b.by &&
-    a.whole === b.whole &&
-    isDeepStrictEqual([a.devices, a.candidates, a.contradiction], [b.devices, b.candidates, b.contradiction])
-  );
+  return { allocations, holders, ...(latestMs === undefined ? {} : { unconfirmedMs: latestMs }) };
 }
 
 function whyUnresolved(

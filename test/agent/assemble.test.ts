@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { Accounts } from '../../src/accounting/accounts.ts';
 import { Assembler } from '../../src/agent/assemble.ts';
+import type { Inputs } from '../../src/agent/inputs.ts';
 import type { Moment } from '../../src/agent/known-devices.ts';
 import { type ServedDevice, servedIds } from '../../src/agent/resources.ts';
-import type { Inputs } from '../../src/agent/steps.ts';
 import type { Collection, DeviceReport } from '../../src/model/collection.ts';
 import type { UsedRecord } from '../../src/model/device-record.ts';
 import type { Verdict } from '../../src/model/health.ts';

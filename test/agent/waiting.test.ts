@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Assembler } from '../../src/agent/assemble.ts';
-import { kinOf, OccupancyTracker } from '../../src/agent/use.ts';
+import { kinOf } from '../../src/agent/steps/kin.ts';
+import { OccupancyTracker } from '../../src/agent/use.ts';
 import { createHealthEngine } from '../../src/health/engine/engine.ts';
 import { useLimits } from '../../src/health/occupancy/explained.ts';
 import { useFindings } from '../../src/health/occupancy/findings.ts';
@@ -9,6 +10,7 @@ import type { HeldRecord } from '../../src/model/device-record.ts';
 import { Readings } from '../../src/model/readings.ts';
 import type { ContainerWaiting } from '../../src/model/usage.ts';
 import { family } from '../../src/probes/nvidia/index.ts';
+import { podResources } from '../support/snapshots.ts';
 
 const HOLDER = { namespace: 'team', pod: 'job-0', container: 'main', resource: 'nvidia.com/gpu', deviceId: 'gpu0', numaNodes: [] };
 const read = { readings: Readings.NONE, findings: [], startedMs: 2_000, readAtMs: 2_100, monotonicMs: 2_100 };
@@ -41,12 +43,12 @@ const waiting = (state: ContainerWaiting['state']): ContainerWaiting => ({
 function occupancies() {
   const tracker = new OccupancyTracker();
   const settings = { activities: new Map(), idle: {}, canWait: new Set(['nvidia']) };
-  const related = { unresolved: [], delegated: [], isKept: () => false, kin: kinOf(new Map()), inCheckpoint: () => new Set<string>() };
-  const input = { ...related, areHoldersKnown: true, verdicts: new Map() };
+  const related = { allocations: [], podResources: podResources([]), kin: kinOf(new Map()), inCheckpoint: () => new Set<string>() };
+  const input = { ...related, before: new Map() };
   return (holders: HeldRecord['holders'], answers: readonly ContainerWaiting[] | undefined, ms: number) => {
-    const known = new Map([['nvidia/gpu0', record(holders, ms)]]);
+    const records = [record(holders, ms)];
     const { occupancy } =
-      tracker.compare(settings, { ...input, known, waiting: answers }, { nowMs: ms, monotonicMs: ms }).get('nvidia/gpu0') ?? {};
+      tracker.compare(settings, { ...input, records, waiting: answers }, { nowMs: ms, monotonicMs: ms }).get('nvidia/gpu0') ?? {};
     if (occupancy === undefined) throw new Error('the device was not compared');
     return occupancy;
   };

@@ -1,9 +1,7 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { Device as KubeletDevice } from '../../generated/deviceplugin/v1beta1/api.ts';
 import type { Device } from '../../model/device.ts';
 import type { Verdict } from '../../model/health.ts';
 import { type DeviceSelector, type IdStrategy, type PluginResource, selectorsOf } from '../../model/plugin-resource.ts';
-import { keptBy } from '../../model/readings.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
 import type { PathState } from './device-paths.ts';
 import { fitsExpression } from './expression.ts';
@@ -56,15 +54,12 @@ export function takeInventory(
   return [...byId.values()].sort((a, b) => compareIds(a.id, b.id)).flatMap((offer) => replicate(offer, resource.replicas));
 }
 
-export const kubeletDevices = keptBy((offers: readonly Offer[]): readonly KubeletDevice[] =>
+export const kubeletDevices = (offers: readonly Offer[]): readonly KubeletDevice[] =>
   offers.map(({ id, health, numaNode }) => ({
     ID: id,
     health,
     topology: numaNode === undefined ? undefined : { nodes: [{ ID: BigInt(numaNode) }] },
-  })),
-);
-
-export const isSameList = (a: readonly KubeletDevice[], b: readonly KubeletDevice[]): boolean => a === b || isDeepStrictEqual(a, b);
+  }));
 
 /** Returns why a device must not be allocated; empty when it can be. */
 export function whyWithheld(state: DeviceState, healthOf: HealthRule): string {

@@ -1,11 +1,11 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { ServerWritableStream } from '@grpc/grpc-js';
 import type { Device, Empty, ListAndWatchResponse } from '../../generated/deviceplugin/v1beta1/api.ts';
 import type { Clock } from '../../host/clock.ts';
-import { KeptStep } from '../../model/kept.ts';
 import { type PluginResource, selectorsOf } from '../../model/plugin-resource.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { type DeviceDirectory, PathWatch } from './device-paths.ts';
-import { type HealthRule, isSameList, kubeletDevices, type Offer, selectDevices, takeInventory } from './inventory.ts';
+import { type HealthRule, kubeletDevices, type Offer, selectDevices, takeInventory } from './inventory.ts';
 
 /** Source of snapshots. */
 export interface SnapshotSource {
@@ -37,7 +37,6 @@ export class ResourceOffers {
   readonly #paths: PathWatch | undefined;
   readonly #rivals: readonly PluginResource[];
   readonly #listeners = new Set<() => void>();
-  readonly #kept = new KeptStep<readonly Offer[]>();
   #unsubscribe = (): void => {};
 
   constructor(resource: PluginResource, parts: OffersDependencies) {
@@ -82,21 +81,11 @@ export class ResourceOffers {
     return relevant.every(({ family, ...run }) => remembered.has(family) || run.succeeded !== undefined || run.abandoned > 0 || run.hung);
   }
 
-  /** The same list while nothing that it is made of has changed. */
   current(): readonly Offer[] {
     const devices = (this.#store.snapshot()?.devices ?? []).filter(({ device }) => this.#canServe(device.family));
     const paths = this.#paths?.paths() ?? [];
-    const inputs = [
-      // The policy that tells the health from a verdict can change, too.
-      ...devices.flatMap(({ device, missingSinceMs, verdict }) => [device, missingSinceMs, verdict, this.#healthOf(verdict)]),
-      ...paths.flatMap(({ path, present }) => [path, present]),
-    ];
-    const offers = this.#kept.of('', inputs, () => {
-      const taken = new Set(this.#rivals.flatMap((rival) => selectDevices(rival, devices).map(({ key }) => key)));
-      return takeInventory(this.resource, devices, this.#healthOf, paths, taken);
-    });
-    this.#kept.end();
-    return offers;
+    const taken = new Set(this.#rivals.flatMap((rival) => selectDevices(rival, devices).map(({ key }) => key)));
+    return takeInventory(this.resource, devices, this.#healthOf, paths, taken);
   }
 
   /** The ids of this resource that the kubelet offers to pods, and when it was asked; undefined when it does not report them. */
@@ -162,7 +151,7 @@ export class ListStream {
   #send(): void {
     if (this.#isOver || this.#isBlocked) return;
     const devices = kubeletDevices(this.#offers.current());
-    if (this.#sent !== undefined && isSameList(this.#sent, devices)) return;
+    if (isDeepStrictEqual(this.#sent, devices)) return;
     this.#sent = devices;
     this.#isBlocked = true;
     const written = this.#onSending(devices);

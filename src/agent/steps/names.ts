@@ -1,0 +1,20 @@
+import { type NameConflicts, nameConflicts, type Origins } from '../../join/name-conflicts.ts';
+import type { DeviceRecord } from '../../model/device-record.ts';
+import type { Known } from '../inputs.ts';
+
+/** The devices under the names that they keep. */
+export function withNames(known: Known, origins: Origins = new Map()): { readonly named: Known; readonly conflicts: NameConflicts } {
+  const conflicts = nameConflicts(
+    Array.from(known.values(), ({ device }) => device),
+    origins,
+  );
+  const { changed } = conflicts;
+  if (changed.size === 0) return { named: known, conflicts };
+  const named = new Map(
+    [...known].flatMap(([key, one]): [string, DeviceRecord][] => {
+      const device = changed.has(key) ? changed.get(key) : one.device;
+      return device === undefined ? [] : [[key, { ...one, device }]];
+    }),
+  );
+  return { named, conflicts };
+}

@@ -1,0 +1,27 @@
+import { type DeviceSight, findOwners, type Owners, Resolver } from '../../join/resolve.ts';
+import type { DeviceRecord } from '../../model/device-record.ts';
+import type { AssembleSettings, Inputs, Known } from '../inputs.ts';
+
+/** Finds the devices of an allocation. */
+export function resolverOf(
+  { rules: fixed, served }: Pick<AssembleSettings, 'rules' | 'served'>,
+  known: Known,
+  { claims = new Map(), claimTimes }: Pick<Inputs, 'claims' | 'claimTimes'> = {},
+): Resolver {
+  const rules = {
+    ...fixed,
+    claims,
+    ...(claimTimes === undefined ? {} : { claimTimes }),
+    sightOf: (key: string) => sightOf(known.get(key)),
+  };
+  const records = [...known.values()];
+  const devices = records.map(({ device }) => device);
+  return new Resolver(devices, served === undefined ? rules : { ...rules, served: served(records) });
+}
+
+const sightOf = (record: DeviceRecord | undefined): DeviceSight | undefined =>
+  record && { isMissing: record.missingSinceMs !== undefined, firstMs: record.firstReadMs, lastMs: record.read?.startedMs };
+
+/** The devices of each allocation, and the allocations of each device. */
+export const ownersOf = (settings: Pick<AssembleSettings, 'rules' | 'served'>, known: Known, inputs: Inputs): Owners =>
+  findOwners(inputs.podResources, resolverOf(settings, known, inputs), (key) => known.get(key)?.missingSinceMs !== undefined);
