@@ -47,7 +47,6 @@ const WITH_REAL_TIME: Readonly<Record<string, string>> = {
   'server/api.test.ts': 'a time on the page is in the past',
   'server/feed/health-watch.test.ts': 'a device that changes all the time',
   'server/prometheus.test.ts': 'asks until a server listens',
-  'supervisor/fifo.ts': 'looks whether a read hangs',
   'support/guard.mjs': 'looks whether processes have ended',
   'support/guard.test.ts': 'keeps a process',
   'support/own-run.test.ts': 'keeps a process',

@@ -4,7 +4,6 @@ import type { ClaimHardwareIndex, ClaimTimes } from '../model/claim-hardware.ts'
 import type { DeviceRole } from '../model/container-locality.ts';
 import type { HostNeed } from '../model/declaration.ts';
 import type { Device, VirtualMachine } from '../model/device.ts';
-import type { DeviceRecord } from '../model/device-record.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { CheckpointEntry, PodFactsByName, PodResources } from '../model/pod-resources.ts';
 import type { FamilyInput, PartKinds } from './known-devices.ts';
@@ -49,6 +48,3 @@ export interface Inputs {
   /** When these files were read. Without it, the times of claims and devices are not compared. */
   readonly claimTimes?: ReadonlyMap<string, ClaimTimes>;
 }
-
-/** The devices that are known, keyed by device key. */
-export type Known = ReadonlyMap<string, DeviceRecord>;

@@ -94,3 +94,6 @@ export interface UsedRecord extends HeldRecord {
 export interface JudgedRecord extends UsedRecord {
   readonly verdict: Verdict;
 }
+
+/** Records of devices, keyed by device key. */
+export type RecordsByKey = ReadonlyMap<string, DeviceRecord>;

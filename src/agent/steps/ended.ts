@@ -1,8 +1,7 @@
 import type { Owners } from '../../join/resolve.ts';
 import { deviceKey } from '../../model/device.ts';
-import type { DeviceRecord } from '../../model/device-record.ts';
+import type { DeviceRecord, RecordsByKey } from '../../model/device-record.ts';
 import type { PodResources } from '../../model/pod-resources.ts';
-import type { Known } from '../inputs.ts';
 import type { PartKinds } from '../known-devices.ts';
 
 /** The longest time between the end of a part and the end of its holder in the kubelet's list. */
@@ -14,11 +13,11 @@ const ENDING_MS = 5_000;
  * is sorted by key.
  */
 export function withoutEnded(
-  before: Known,
+  before: RecordsByKey,
   holders: Owners['holders'],
   { answeredMonotonicMs = 0 }: PodResources,
   passingKinds?: PartKinds,
-): { readonly known: Known; readonly listed: readonly DeviceRecord[] } {
+): { readonly known: RecordsByKey; readonly listed: readonly DeviceRecord[] } {
   const isPassing = ({ device, missingSinceMs }: DeviceRecord): boolean =>
     missingSinceMs !== undefined && passingKinds?.get(device.family)?.includes(device.kind) === true;
   const isRead = ({ device: { family, parent } }: DeviceRecord): boolean => {

@@ -1,9 +1,10 @@
 import type { NameConflicts } from '../../join/name-conflicts.ts';
 import { disabledChecks, type HostNeed } from '../../model/declaration.ts';
 import type { Device } from '../../model/device.ts';
+import type { RecordsByKey } from '../../model/device-record.ts';
 import type { ExpectedDevices } from '../../model/expected.ts';
 import type { FamilyState } from '../../model/snapshot.ts';
-import type { AssembleSettings, Known } from '../inputs.ts';
+import type { AssembleSettings } from '../inputs.ts';
 import { type FamilyInput, withExpected } from '../known-devices.ts';
 
 interface FamilyFacts {
@@ -15,7 +16,7 @@ interface FamilyFacts {
 /** The families with what the snapshot found out about them. */
 export function familyStates(
   families: readonly FamilyInput[],
-  known: Known,
+  known: RecordsByKey,
   { settings, conflicts, expected }: FamilyFacts,
 ): readonly FamilyState[] {
   const present = [...known.values()].flatMap(({ device, missingSinceMs }) => (missingSinceMs === undefined ? [device] : []));

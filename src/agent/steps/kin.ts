@@ -1,5 +1,5 @@
 import { deviceKey } from '../../model/device.ts';
-import type { Known } from '../inputs.ts';
+import type { RecordsByKey } from '../../model/device-record.ts';
 
 export interface Kin {
   /** Keys of the parts of a device and of the whole that it is a part of. */
@@ -10,7 +10,7 @@ export interface Kin {
 const NO_KEYS: readonly string[] = [];
 
 /** Relations between the present devices. A missing part does not make its GPU a whole with parts. */
-export function kinOf(known: Known): Kin {
+export function kinOf(known: RecordsByKey): Kin {
   const parts = new Map<string, string[]>();
   const wholes = new Map<string, string>();
   for (const [key, { device, missingSinceMs }] of known) {

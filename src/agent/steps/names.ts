@@ -1,9 +1,11 @@
 import { type NameConflicts, nameConflicts, type Origins } from '../../join/name-conflicts.ts';
-import type { DeviceRecord } from '../../model/device-record.ts';
-import type { Known } from '../inputs.ts';
+import type { DeviceRecord, RecordsByKey } from '../../model/device-record.ts';
 
 /** The devices under the names that they keep. */
-export function withNames(known: Known, origins: Origins = new Map()): { readonly named: Known; readonly conflicts: NameConflicts } {
+export function withNames(
+  known: RecordsByKey,
+  origins: Origins = new Map(),
+): { readonly named: RecordsByKey; readonly conflicts: NameConflicts } {
   const conflicts = nameConflicts(
     Array.from(known.values(), ({ device }) => device),
     origins,
