@@ -212,15 +212,15 @@ export interface OneCollection {
 
 /** Refreshes everything once, for commands that print and exit. */
 export async function collectOnce(settings: AgentSettings, parts: AgentDependencies): Promise<OneCollection> {
-  const reader = await openReader(settings, parts);
-  const snapshot = await reader.read();
-  const page = reader.page();
-  return { snapshot, page, ended: await reader.close() };
+  const agent = await openAgent(settings, parts);
+  const snapshot = await agent.read();
+  const page = agent.page();
+  return { snapshot, page, ended: await agent.close() };
 }
 
-/** What a command reads itself, again and again, while no agent runs. Nothing is written to the disk. */
-export interface OwnReader {
-  /** Refreshes everything. Threads and what is known of hung devices last from one read to the next. */
+/** An agent without a server, for a command that reads by itself again and again. It writes nothing to the disk. */
+export interface OwnAgent {
+  /** Refreshes everything. Readers, and the memory of hung devices, last from one read to the next. */
   read(): Promise<Snapshot>;
   /** Metrics of devices and containers at the latest read, without those of the agent. */
   page(): string;
@@ -230,8 +230,8 @@ export interface OwnReader {
   close(): Promise<boolean>;
 }
 
-/** Opens a reader. `own`: parts of a capture or a replay. */
-export async function openReader(settings: AgentSettings, parts: AgentDependencies, own?: CoreDependencies): Promise<OwnReader> {
+/** Opens an agent without a server. `own`: parts of a capture or a replay. */
+export async function openAgent(settings: AgentSettings, parts: AgentDependencies, own?: CoreDependencies): Promise<OwnAgent> {
   const inMemory = { ...settings, state: { ...settings.state, file: '' } };
   const { core, health, exposition } = await build(inMemory, parts, { isLasting: false, parts: own });
   return {

@@ -63,7 +63,7 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly needs?: readonly HostNeed[];
   /**
    * Returns false when a probe would find no device of the family. The caller calls it at each refresh until the family has a device.
-   * It therefore lists only a few directories, and opens no file of a device. Without this function the caller assumes true.
+   * It therefore only lists a few directories and reads ids of PCI functions, which the kernel has in memory. Without this function the caller assumes true.
    */
   isPresent?(host: Host, options?: OptionValues<S>): boolean;
   /** Its hardware on the PCI bus, with or without a driver. */

@@ -281,7 +281,7 @@ export class FamilyRunner {
     void this.#tryAgain();
   }
 
-  /** What a run gave. Undefined when it must be repeated, else whether there is news. */
+  /** Takes the result of a run. Returns whether there is news; undefined when the run must be repeated. */
   #took(outcome: Outcome): boolean | undefined {
     switch (outcome.end) {
       case 'collected':
@@ -299,14 +299,14 @@ export class FamilyRunner {
     }
   }
 
-  #abandoned({ step, isOverdue }: OutcomeOf<'hung'>): true | undefined {
+  #abandoned({ step, isRunOverdue }: OutcomeOf<'hung'>): true | undefined {
     this.#tally.abandoned();
     const wasApart = this.#mustBeApart;
-    this.#isApart ||= step?.kind === 'call' || (isOverdue && this.#canBeSlow);
+    this.#isApart ||= step?.kind === 'call' || (isRunOverdue && this.#canBeSlow);
     // A call that is slow, and does not hang, has more time there.
     if (step?.kind === 'call' && !wasApart) return undefined;
     const isLeftOut = step !== undefined && this.#leaveOut(step);
-    if (isLeftOut && !isOverdue && !this.#readers.isAtLimit(this.family)) return undefined;
+    if (isLeftOut && !isRunOverdue && !this.#readers.isAtLimit(this.family)) return undefined;
     // The reader was ended, and the problem lasts until a run completes.
     return this.#failed(hungAt(step));
   }

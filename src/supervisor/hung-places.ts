@@ -66,7 +66,7 @@ export class HungPlaces {
 
   delete(place: string): void {
     this.#all.delete(place);
-    // What made one hang often made the others hang.
+    // One cause often makes several places hang.
     for (const other of this.#all.keys()) this.answered(other);
   }
 

@@ -7,7 +7,7 @@ import type { Release } from '../model/release.ts';
 import type { Position } from './position.ts';
 import type { PostedCollection, PostedReads } from './posted-collection.ts';
 
-/** What a reader needs to make the probe of a family. */
+/** Input of a new probe of a family. */
 export interface ProbeStart {
   /** The data of a declared family; absent for a family in code. */
   readonly declared?: object | undefined;
@@ -74,7 +74,7 @@ export interface Reader {
   position(): Position;
   /** Whether it waits in the kernel, and not for a processor. */
   isAsleep(): boolean;
-  /** Calls back when all that it has said so far was heard. */
+  /** Calls back after the messages that it has sent so far were taken. */
   hear(then: () => void): void;
   send(message: ToReader): void;
   /** It ends by itself when its work is done. */

@@ -70,7 +70,7 @@ async function collect(request: Collect): Promise<void> {
   );
   tellObserved();
   running = undefined;
-  // Before the answer: the agent counts the words of the next run from its begin.
+  // Before the answer, because the agent counts the writes of the next run from its begin.
   say(undefined);
   send(answer);
 }

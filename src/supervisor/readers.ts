@@ -7,10 +7,10 @@ import { CollectionReceiver, type ReadAgain } from './posted-collection.ts';
 import { startReader } from './reader-process.ts';
 
 /**
- * Limit of one read of a file, and the limit while another place of the family is left out: then many may hang, and the other devices wait for each.
- * Reading all files of a machine takes a hundredth of the first. A reader that only waits for a processor has the first one.
+ * Limit of one read of a file, usually and while another place of the family is left out. In the second case many places may hang, and the other devices wait for each of them.
+ * Reading all files of a machine takes a hundredth of the first. A reader that only waits for a processor always has the first limit.
  */
-const READ_MS = { usual: 1_000, further: 250 };
+const READ_MS = { usual: 1_000, whileOthersHang: 250 };
 /**
  * Limit of one call while other families wait for the reader, or while another place of the family is left out. Otherwise a call may take the whole
  * deadline of the run.
@@ -50,8 +50,8 @@ export type Outcome = { readonly startedMs: number } & (
   | { readonly end: 'collected'; readonly collection: Collection<ReadingList>; readonly durationMs: number }
   | { readonly end: 'partial'; readonly again: ReadAgain }
   | { readonly end: 'failed'; readonly message: string }
-  /** `isOverdue`: the whole run took too long, and not this step. */
-  | { readonly end: 'hung'; readonly step: Step | undefined; readonly isOverdue: boolean }
+  /** `isRunOverdue`: the whole run took too long, and not this step. */
+  | { readonly end: 'hung'; readonly step: Step | undefined; readonly isRunOverdue: boolean }
   | { readonly end: 'died'; readonly step: Step | undefined; readonly by: ReaderEnd }
   | { readonly end: 'closed' }
 );
@@ -75,8 +75,8 @@ interface Run extends Task {
   readonly startedMs: number;
   /** Monotonic clock from which the deadline of the run counts. */
   timedFromMs: number;
-  /** Words of the reader before it began to make the probe; undefined once the probe has begun a step. */
-  wordsBefore?: number | undefined;
+  /** Writes of the reader before it began to make the probe; undefined once the probe has begun a step. */
+  writesBefore?: number | undefined;
   cancelCheck(): void;
 }
 
@@ -90,7 +90,7 @@ interface Lane {
   run?: Run | undefined;
 }
 
-/** The processes that touch hardware, and the one deadline for all of them: a reader that says nothing new in time is killed. */
+/** The processes that read hardware. A reader whose position does not change in time is killed. */
 export class Readers {
   readonly #clock: Clock;
   readonly #start: StartReader;
@@ -201,7 +201,7 @@ export class Readers {
     }
     const before = job.isFresh ? undefined : lane.hosted.get(job.family);
     const start = before === undefined ? job.start() : undefined;
-    if (start !== undefined) run.wordsBefore = reader.position().words;
+    if (start !== undefined) run.writesBefore = reader.position().writes;
     lane.hosted.set(job.family, { receiver: before?.receiver ?? new CollectionReceiver(), job });
     this.#watch(lane, run, reader, undefined);
     reader.send({ family: job.family, run: run.id, start, ids: job.ids, closed: job.closed, release: job.release });
@@ -215,8 +215,8 @@ export class Readers {
     return reader;
   }
 
-  /** Checks the step of the reader every {@link CHECK_MS}. `before`: its words at the last check, and when the first check found so many. */
-  #watch(lane: Lane, run: Run, reader: Reader, before: { readonly words: number; readonly sinceMs: number } | undefined): void {
+  /** Checks the step of the reader every {@link CHECK_MS}. `before`: the number of its writes at the last check, and the time of the first check that found this number. */
+  #watch(lane: Lane, run: Run, reader: Reader, before: { readonly writes: number; readonly sinceMs: number } | undefined): void {
     const dueMs = this.#clock.monotonic() + CHECK_MS;
     run.cancelCheck = this.#clock.after(CHECK_MS, () => {
       const nowMs = this.#clock.monotonic();
@@ -225,21 +225,21 @@ export class Readers {
         this.#watch(lane, run, reader, undefined);
         return;
       }
-      const { words, step } = reader.position();
-      const seen = step === undefined ? undefined : words === before?.words ? before : { words, sinceMs: nowMs };
+      const { writes, step } = reader.position();
+      const seen = step === undefined ? undefined : writes === before?.writes ? before : { writes, sinceMs: nowMs };
       const isStalled = step !== undefined && seen !== undefined && nowMs - seen.sinceMs >= stallMs(step, run.job, reader);
-      if (run.wordsBefore !== undefined && words > run.wordsBefore) {
-        run.wordsBefore = undefined;
+      if (run.writesBefore !== undefined && writes > run.writesBefore) {
+        run.writesBefore = undefined;
         run.timedFromMs = nowMs;
       }
-      const limitMs = run.wordsBefore === undefined ? run.job.timeoutMs : Math.max(run.job.timeoutMs, START_MS);
+      const limitMs = run.writesBefore === undefined ? run.job.timeoutMs : Math.max(run.job.timeoutMs, START_MS);
       if (!isStalled && nowMs - run.timedFromMs < limitMs) this.#watch(lane, run, reader, seen);
-      // What it said while this process was busy is heard before it counts as silent.
+      // This process may have been busy: first it takes the messages that wait.
       else
         reader.hear(() => {
           if (lane.run !== run || lane.reader !== reader) return;
-          if (isStalled && reader.position().words !== words) this.#watch(lane, run, reader, undefined);
-          else this.#giveUp(lane, reader, { end: 'hung', step, isOverdue: !isStalled });
+          if (isStalled && reader.position().writes !== writes) this.#watch(lane, run, reader, undefined);
+          else this.#giveUp(lane, reader, { end: 'hung', step, isRunOverdue: !isStalled });
         });
     });
   }
@@ -298,6 +298,6 @@ export class Readers {
 
 function stallMs({ kind }: Step, { timeoutMs, closed, isApart, isTrial }: Job, reader: Reader): number {
   const isFurther = closed.length > 0 && isTrial !== true;
-  if (kind === 'file') return Math.min(isFurther && reader.isAsleep() ? READ_MS.further : READ_MS.usual, timeoutMs);
+  if (kind === 'file') return Math.min(isFurther && reader.isAsleep() ? READ_MS.whileOthersHang : READ_MS.usual, timeoutMs);
   return isApart && !isFurther ? timeoutMs : Math.min(CALL_MS, timeoutMs);
 }

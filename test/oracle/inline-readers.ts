@@ -106,7 +106,7 @@ class InlineReader implements Reader {
   }
 
   position(): Position {
-    return { words: this.#words, step: this.#step };
+    return { writes: this.#words, step: this.#step };
   }
 
   isAsleep(): boolean {

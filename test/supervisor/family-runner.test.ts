@@ -218,9 +218,9 @@ describe("a family's reader", () => {
     await runner.refresh();
     for (let turn = 1; turn <= 4; turn += 1) {
       setWay('never');
-      const words = turn === 1 ? (started[0]?.position().words ?? 0) : 0;
+      const writes = turn === 1 ? (started[0]?.position().writes ?? 0) : 0;
       const refreshed = runner.refresh();
-      await until(() => (started.at(-1)?.position().words ?? 0) > words + 1 && started.at(-1)?.position().step === undefined);
+      await until(() => (started.at(-1)?.position().writes ?? 0) > writes + 1 && started.at(-1)?.position().step === undefined);
       clock.advance(TIMEOUT_MS + 1_000);
       await refreshed;
       expect(runner.state()).toMatchObject({ succeeded: false, abandoned: turn, problems: [{ code: 'probe-hung' }] });

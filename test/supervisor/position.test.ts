@@ -10,25 +10,25 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-it('is the latest word, counts the words, and stays known after the end', () => {
+it('is the latest word, counts the writes, and stays known after the end', () => {
   const file = new PositionFile([join(directory, 'none'), directory]);
-  expect(file.read()).toEqual({ words: 0, step: undefined });
+  expect(file.read()).toEqual({ writes: 0, step: undefined });
   const say = positionWriter(file.descriptor as number);
   say({ kind: 'file', path: '/sys/class/net/ein lang\nüber' });
-  expect(file.read()).toEqual({ words: 1, step: { kind: 'file', path: '/sys/class/net/ein lang\nüber' } });
+  expect(file.read()).toEqual({ writes: 1, step: { kind: 'file', path: '/sys/class/net/ein lang\nüber' } });
   say({ kind: 'call', path: 'nvml/x' });
-  expect(file.read()).toEqual({ words: 2, step: { kind: 'call', path: 'nvml/x' } });
+  expect(file.read()).toEqual({ writes: 2, step: { kind: 'call', path: 'nvml/x' } });
   say(undefined);
-  expect(file.read()).toEqual({ words: 3, step: undefined });
+  expect(file.read()).toEqual({ writes: 3, step: undefined });
   say({ kind: 'file', path: '/a' });
   expect(readdirSync(directory), 'the file has no name').toEqual([]);
   file.close();
   file.close();
-  expect(file.read()).toEqual({ words: 4, step: { kind: 'file', path: '/a' } });
+  expect(file.read()).toEqual({ writes: 4, step: { kind: 'file', path: '/a' } });
 });
 
 it('is unknown where no directory is writable', () => {
   const file = new PositionFile([join(directory, 'none')]);
-  expect([file.descriptor, file.read()]).toEqual(['ignore', { words: 0, step: undefined }]);
+  expect([file.descriptor, file.read()]).toEqual(['ignore', { writes: 0, step: undefined }]);
   file.close();
 });

@@ -24,7 +24,7 @@ export function scriptedReaders(
       get hasExited() {
         return isEnding;
       },
-      position: () => ({ words: 1, step: undefined }),
+      position: () => ({ writes: 1, step: undefined }),
       isAsleep: () => false,
       hear: (then) => then(),
       end,

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
-import { openReader } from '../../agent/agent.ts';
+import { openAgent } from '../../agent/agent.ts';
 import { refreshOptions } from '../../agent/options.ts';
 import { packCapture } from '../../capture/archive.ts';
 import type { CapturedPlace } from '../../capture/capture-log.ts';
@@ -53,20 +53,20 @@ export async function captureNode(
   const log = new CaptureLog(placesOf(configuration));
   const clock = new ReadClock();
   const parts = { start: replayReaders(() => clock.time, log.take), clock, observe: log.take };
-  const reader = await openReader(settings, { logger, version }, { ...parts, isSteady: true });
+  const agent = await openAgent(settings, { logger, version }, { ...parts, isSteady: true });
   const startedMs = systemClock.monotonic();
   const read = async (): Promise<CapturedRead> => {
     const times = { atMs: Math.round(systemClock.monotonic() - startedMs), wallMs: systemClock.now() };
     clock.moveTo(times.wallMs, times.atMs);
-    await reader.read();
+    await agent.read();
     return log.read(times);
   };
   const first = await read();
   await pause(Math.max(0, startedMs + configuration.section('refresh', refreshOptions).interval - systemClock.monotonic()));
   await between();
   const reads = [first, await read()] as const;
-  const capture = { ...aboutCapture(configuration, version), page: reader.page(), reads };
-  return { capture, isStuck: !(await reader.close()) };
+  const capture = { ...aboutCapture(configuration, version), page: agent.page(), reads };
+  return { capture, isStuck: !(await agent.close()) };
 }
 
 /** All names under which this machine may appear, also without their domains. */

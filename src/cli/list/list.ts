@@ -85,13 +85,13 @@ async function readAndPrint(context: CommandContext, form: TextForm, refusal: Re
   warnOfSysfs(context);
   if (options.watch === true) {
     warnOfRefusal(context, refusal);
-    const { openReader } = await import('../../agent/agent.ts');
-    const reader = await openReader(agentSettings(configuration, families), { logger, version: readVersion().version });
+    const { openAgent } = await import('../../agent/agent.ts');
+    const agent = await openAgent(agentSettings(configuration, families), { logger, version: readVersion().version });
     const { interval } = configuration.section('refresh', refreshOptions);
     const table = async (): Promise<string> =>
-      boardText(ownBoard(await withProgress('reading the devices', reader.read()), families), fitted(form));
+      boardText(ownBoard(await withProgress('reading the devices', agent.read()), families), fitted(form));
     await repeated(table, interval, output);
-    return { status: 0, isStuck: !(await reader.close()) };
+    return { status: 0, isStuck: !(await agent.close()) };
   }
   const format = String(options.output);
   const { snapshot, page, ended } = await withProgress('reading the devices', readOnce(context, refusal));

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { openReader } from '../../agent/agent.ts';
+import { openAgent } from '../../agent/agent.ts';
 import type { Capture } from '../../capture/format.ts';
 import { loadConfiguration } from '../../config/configuration.ts';
 import { systemWords, UserError } from '../../errors.ts';
@@ -37,7 +37,7 @@ export async function playCapture(
     const { configuration } = await loadConfiguration(registry, {}, node.flags(registry, flags));
     const settings = agentSettings(configuration, families);
     const clock = new ReadClock();
-    const reader = await openReader(
+    const agent = await openAgent(
       { ...settings, node: capture.node, roots: { ...settings.roots, isReplay: true } },
       { logger, version: readVersion().version },
       { start: replayReaders(() => clock.time), clock, isSteady: true },
@@ -45,10 +45,10 @@ export async function playCapture(
     for (const at of [0, 1] as const) {
       await node.show(at);
       clock.moveTo(capture.reads[at].wallMs, capture.reads[at].atMs);
-      await reader.read();
+      await agent.read();
     }
     node.endReads();
-    return { page: reader.page(), isStuck: !(await reader.close()) };
+    return { page: agent.page(), isStuck: !(await agent.close()) };
   } finally {
     node.stop();
   }
