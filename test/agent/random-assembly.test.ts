@@ -37,7 +37,7 @@ const spec = (name: string, type: MetricSpec['type']): MetricSpec => ({
   source: '',
   container: true,
 });
-const specs = [spec('m0', 'gauge'), spec('m1', 'counter'), spec('m2', 'gauge')];
+const specs = [spec('m0', 'gauge'), spec('m1', 'counter'), spec('m2', 'gauge'), spec('m3', 'counter')];
 const newest = { resource: 'example.com/newest', select: { driver: '1' }, pool: 2 };
 
 const condition = (type: string, more: Partial<ConditionSpec>): ConditionSpec => ({
@@ -67,7 +67,7 @@ const accounts = {
   lingerMs: 10 * TURN_MS,
   absentForMs: 2 * TURN_MS,
   activity: new Map(),
-  isCounter: (metric: string) => metric === 'm1',
+  isCounter: (metric: string) => metric === 'm1' || metric === 'm3',
 };
 
 /** Creates an assembler with its own judge and records the events. */

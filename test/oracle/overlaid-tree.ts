@@ -6,10 +6,12 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readlinkSync,
   renameSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
@@ -135,7 +137,7 @@ export class OverlaidTree {
     // The old directory stays until the new one is complete, so that both differ.
     renameSync(full, `${full}.old`);
     for (const each of [...this.#files.keys(), ...this.#links.keys()]) if (each.startsWith(`${path}/`)) this.#show(each);
-    rmSync(`${full}.old`, { recursive: true, force: true });
+    removeAll(`${full}.old`);
   }
 
   /** Begins a fault that replaces the content of a file. */
@@ -195,7 +197,7 @@ export class OverlaidTree {
     }
     const full = this.#place(path);
     if (overlay === undefined && file !== undefined && this.#overwrite(full, file, path)) return;
-    rmSync(full, { recursive: true, force: true });
+    removeAll(full);
     mkdirSync(dirname(full), { recursive: true });
     if (overlay?.kind === 'change') writeFileSync(full, overlay.change(this.text(path)));
     else if (overlay !== undefined) this.#substitute(full, overlay);
@@ -215,11 +217,15 @@ export class OverlaidTree {
 
   #showDirectory(path: string, overlay: Overlay | undefined): void {
     const full = this.#place(path);
-    if (this.#aside.has(path)) rmSync(full, { recursive: true, force: true });
-    else if (overlay !== undefined) renameSync(full, `${full}${ASIDE}`);
+    if (this.#aside.has(path)) removeAll(full);
+    else if (overlay !== undefined) {
+      empty(full);
+      renameSync(full, `${full}${ASIDE}`);
+    }
     if (overlay === undefined) {
       renameSync(`${full}${ASIDE}`, full);
       this.#aside.delete(path);
+      for (const each of this.#files.keys()) if (each.startsWith(`${path}/`)) this.#show(each);
       return;
     }
     this.#aside.add(path);
@@ -266,5 +272,17 @@ export class OverlaidTree {
 }
 
 const ASIDE = '.aside';
+
+/** Removes a path. Its files hold nothing first, because the kernel gives nothing of a removed attribute to those who have it open. */
+function removeAll(full: string): void {
+  empty(full);
+  rmSync(full, { recursive: true, force: true });
+}
+
+function empty(full: string): void {
+  const stat = lstatSync(full, { throwIfNoEntry: false });
+  if (stat?.isDirectory()) for (const name of readdirSync(full)) empty(join(full, name));
+  else if (stat?.isFile()) truncateSync(full);
+}
 
 const isLink = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;

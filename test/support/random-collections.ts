@@ -82,7 +82,7 @@ export class RandomProbe {
   #outOfBand(): SideReport {
     const status = this.#pick(2) === 0;
     const finding: Finding = { type: 'Xid', instance: `${this.#pick(2)}`, reason: 'Logged', message: `${this.#pick(3)}`, status };
-    return { readings: this.#readings(this.#pick(3)), findings: this.#pick(3) === 0 ? [] : [finding] };
+    return { readings: this.#readings(this.#pick(3), ['m3']), findings: this.#pick(3) === 0 ? [] : [finding] };
   }
 
   #report(): DeviceReport {
@@ -94,18 +94,18 @@ export class RandomProbe {
     };
   }
 
-  /** No series twice. */
-  #readings(length: number): readonly Reading[] {
+  /** No series twice, and none in two sources of a device. */
+  #readings(length: number, metrics = ['m0', 'm1', 'm2']): readonly Reading[] {
     const series = new Map<string, Omit<Reading, 'value'>>();
     while (series.size < length) {
-      const one = this.#series();
+      const one = this.#series(metrics);
       series.set(JSON.stringify(one), one);
     }
     return [...series.values()].map((one) => ({ ...one, value: this.#value() }));
   }
 
-  #series(): Omit<Reading, 'value'> {
-    const metric = `m${this.#pick(3)}`;
+  #series(metrics: readonly string[]): Omit<Reading, 'value'> {
+    const metric = metrics[this.#pick(metrics.length)] as string;
     const labels = [undefined, { port: `${this.#pick(3)}` }, { kind: 'a', port: '1' }][this.#pick(3)];
     return labels === undefined ? { metric } : { metric, labels };
   }
