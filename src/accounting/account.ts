@@ -2,11 +2,11 @@ import { defined } from '../model/defined.ts';
 import type { Device } from '../model/device.ts';
 import type { TrafficSum } from '../model/device-activity.ts';
 import { addValues, type Reading, type Value } from '../model/metric.ts';
-import { keptBy } from '../model/readings.ts';
+import { memoizedBy } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerUsage, DeviceUsage, OwnCounter } from '../model/usage.ts';
 import type { Work } from './device-work.ts';
-import type { HeldIds, Holder } from './holders.ts';
+import type { Holder, HolderIds } from './holders.ts';
 import { OwnCounters } from './own-counters.ts';
 
 type Changing<T> = { -readonly [K in keyof T]: T[K] };
@@ -26,7 +26,7 @@ export interface ContainerAccount {
   /** Its use so far, without its counters and their sums. */
   readonly usage: Changing<Omit<ContainerUsage, 'busySeconds' | 'isNew'>> & { readonly busySeconds: Record<string, number> };
   readonly counters: OwnCounters;
-  ids: HeldIds;
+  ids: HolderIds;
   /** Of the device. */
   identity: Identity;
   /** Time since the start, and since the end, on the monotonic clock and over restarts of the agent. */
@@ -135,7 +135,7 @@ export function usageOf({ usage, counters: own, ageMs }: ContainerAccount, zeroF
   return counters.length === 0 ? told : Object.assign(told, sumsOf(counters));
 }
 
-const sumsOf = keptBy((counters: readonly OwnCounter[]) => {
+const sumsOf = memoizedBy((counters: readonly OwnCounter[]) => {
   const energy = sumOf(counters, shared.energy.name);
   const receivedBytes = sumOf(counters, shared.receivedBytes.name);
   const transmittedBytes = sumOf(counters, shared.transmittedBytes.name);

@@ -19,9 +19,9 @@ import {
   usageOf,
 } from './account.ts';
 import type { FamilyActivity } from './device-work.ts';
-import { type HeldIds, type Holder, holdersOf, isLost, type UsageInput, type UsedDevice, withUsers } from './holders.ts';
+import { type Holder, type HolderIds, hasHoldMoved, holdersOf, type UsageInput, type UsedDevice, withUsers } from './holders.ts';
 import { type AccountsState, restoredAccounts, savedAccounts } from './saved-accounts.ts';
-import { type Held, type HeldPart, takeRead } from './take-read.ts';
+import { type DeviceHolders, type HolderShare, takeRead } from './take-read.ts';
 
 export interface AccountsSettings {
   /** A longer time between two collections counts as not observed. */
@@ -57,7 +57,7 @@ export interface SavedAccounts {
 const LATE_FAULT_MS = 60_000;
 /** Most accounts that are kept after their end. */
 const MOST_ENDED = 2_000;
-const NO_HOLDER: Held = { parts: [], isShared: false };
+const NO_HOLDER: DeviceHolders = { parts: [], isShared: false };
 
 /**
  * Accounts of the containers that hold devices, and of the devices since the start of the agent. Each snapshot is one step. The time between two steps
@@ -71,7 +71,7 @@ export class Accounts {
   readonly #active: Map<string, ContainerAccount>;
   #ended: readonly ContainerAccount[];
   /** Containers that held each device at the last step, keyed by device. */
-  #held: ReadonlyMap<string, Held> = new Map();
+  #held: ReadonlyMap<string, DeviceHolders> = new Map();
   /** The kubelet's answer was current at the last step. */
   #isAnswered = false;
   #answer = { atMs: Number.NaN, monotonicMs: Number.NEGATIVE_INFINITY };
@@ -176,15 +176,15 @@ export class Accounts {
   }
 
   /** Makes the accounts follow the kubelet's answer. Returns who holds what. */
-  #reconcile(input: UsageInput): ReadonlyMap<string, Held> {
+  #reconcile(input: UsageInput): ReadonlyMap<string, DeviceHolders> {
     const podOf = this.#podsByUid();
     // The checkpoint can be older than the answer. It may then name the pod from which the device came.
     const ownUid = (allocation: Allocation): string | undefined => {
       const uid = input.uidOf(allocation);
       return uid === undefined || (podOf.get(uid) ?? podName(allocation)) === podName(allocation) ? uid : undefined;
     };
-    const held = new Map<string, { readonly device: UsedDevice; readonly parts: readonly HeldPart[] }>();
-    const idsOf = new Map<string, HeldIds>();
+    const held = new Map<string, { readonly device: UsedDevice; readonly parts: readonly HolderShare[] }>();
+    const idsOf = new Map<string, HolderIds>();
     for (const device of input.devices) {
       const found = withUsers(holdersOf(device.holders, ownUid), device);
       if (found.length === 0) continue;
@@ -214,7 +214,7 @@ export class Accounts {
    * Ends accounts that the answer lacks: at once when their id has another container or leads to another device, else when they were absent
    * for long. Returns the keys of the devices on which others go on.
    */
-  #absent(present: ReadonlySet<ContainerAccount>, idsOf: ReadonlyMap<string, HeldIds>, now: Moment): ReadonlySet<string> {
+  #absent(present: ReadonlySet<ContainerAccount>, idsOf: ReadonlyMap<string, HolderIds>, now: Moment): ReadonlySet<string> {
     const { missingRetentionMs, absentForMs } = this.#settings;
     const absent = new Set<string>();
     for (const account of this.#active.values()) {
@@ -224,7 +224,7 @@ export class Accounts {
       // Before the first collection of the probe, the holder of a device of the earlier run is unknown.
       const longestMs = account.isAwaited && !this.#devices.has(device) ? missingRetentionMs : absentForMs;
       const isOver = this.#answer.monotonicMs - account.absentFromMs >= longestMs;
-      if (isOver || isLost(device, account.ids, idsOf)) this.#end(account, now);
+      if (isOver || hasHoldMoved(device, account.ids, idsOf)) this.#end(account, now);
       else {
         absent.add(device);
         if (idsOf.has(device)) account.counters.share();
@@ -277,7 +277,7 @@ export class Accounts {
     }
   }
 
-  #read({ devices, containerReadings, ...now }: UsageInput, before: ReadonlyMap<string, Held>): void {
+  #read({ devices, containerReadings, ...now }: UsageInput, before: ReadonlyMap<string, DeviceHolders>): void {
     const own = new Map(containerReadings.map((one) => [`${one.namespace}/${one.pod}/${one.container} ${one.device}`, one.readings]));
     for (const device of devices) {
       const held = this.#held.get(device.key) ?? NO_HOLDER;
@@ -296,5 +296,5 @@ const goesOn = ({ endedForMs }: ContainerAccount): boolean => endedForMs === und
 const keyOf = ({ name, usage }: ContainerAccount): string => `${usage.device} ${name}`;
 
 /** Whether a process of another pod uses the device beside its holders. A read from before their time shows the processes of the holders of then. */
-const hasStrangers = ({ strangers = [], current }: UsedDevice, parts: readonly HeldPart[]): boolean =>
+const hasStrangers = ({ strangers = [], current }: UsedDevice, parts: readonly HolderShare[]): boolean =>
   strangers.length > 0 && current !== undefined && parts.every(({ account }) => current.startedMs >= account.countedFromAtMs);

@@ -30,7 +30,7 @@ export interface UsageInput {
 }
 
 /** Ids by which a container holds a device. The value is the claim, and empty for an id of a device plugin. */
-export type HeldIds = Readonly<Record<string, string>>;
+export type HolderIds = Readonly<Record<string, string>>;
 
 /** One container that holds a device, with all ids by which it holds it. */
 export interface Holder {
@@ -42,7 +42,7 @@ export interface Holder {
   /** The first by name, where the container holds the device by several resources. */
   readonly resource: string;
   readonly uid: string | undefined;
-  readonly ids: HeldIds;
+  readonly ids: HolderIds;
   /** The container's ids among the ids of all holders, 0 to 1. */
   readonly share: number;
   /** It holds the device for its users, who have its share. */
@@ -90,7 +90,7 @@ export function withUsers(
   ];
 }
 
-function idOf({ resource, deviceId, claim }: Allocation): HeldIds {
+function idOf({ resource, deviceId, claim }: Allocation): HolderIds {
   const id = `${resource} ${deviceId}`;
   return claim === undefined ? { [id]: '' } : { [`${id} ${claim.shareId ?? ''}`]: `${claim.namespace}/${claim.name}` };
 }
@@ -99,7 +99,7 @@ function idOf({ resource, deviceId, claim }: Allocation): HeldIds {
  * Whether an id by which a container holds a device has another holder now, or leads to another device of the family. An id of a device plugin has
  * one container; that of a claim has the claim's containers.
  */
-export function isLost(device: string, ids: HeldIds, idsOf: ReadonlyMap<string, HeldIds>): boolean {
+export function hasHoldMoved(device: string, ids: HolderIds, idsOf: ReadonlyMap<string, HolderIds>): boolean {
   const family = device.slice(0, device.indexOf('/') + 1);
   return [...idsOf].some(([key, now]) =>
     Object.entries(ids).some(([id, claim]) =>

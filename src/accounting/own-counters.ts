@@ -1,6 +1,6 @@
 import { defined } from '../model/defined.ts';
 import { addValues, type Labels, type Reading, restoredValue, subtractValues, type Value } from '../model/metric.ts';
-import { chooser, keptBy, Readings, type Series, seriesOfOne } from '../model/readings.ts';
+import { chooser, memoizedBy, Readings, type Series, seriesOfOne } from '../model/readings.ts';
 import type { OwnCounter } from '../model/usage.ts';
 
 /**
@@ -97,7 +97,7 @@ export class OwnCounters {
   }
 }
 
-const countersOf = keptBy((isCounter: (metric: string) => boolean) => chooser(isCounter));
+const countersOf = memoizedBy((isCounter: (metric: string) => boolean) => chooser(isCounter));
 
 /** A counter that an earlier run saved as JSON, in which a `bigint` is its digits. None for a value that is no number. */
 export function restoredCounter(saved: OwnCounter): readonly OwnCounter[] {
@@ -121,4 +121,4 @@ function restBefore(wrapsAt: number | undefined, last: Value, value: Value): num
 /** A family always gives labels in the same order. */
 const seriesOf = ({ metric, labels }: Pick<Reading, 'metric' | 'labels'>): string =>
   labels === undefined ? metric : `${metric}\u0000${Object.values(labels).join('\u0000')}`;
-const nameOf = keptBy<Series, string>(seriesOf);
+const nameOf = memoizedBy<Series, string>(seriesOf);

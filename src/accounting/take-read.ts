@@ -7,7 +7,7 @@ import { type FamilyActivity, loadOf, sumOf, workOfDevice, workOfSharer, workSin
 import type { UsageInput, UsedDevice } from './holders.ts';
 
 /** One container that holds a device, with its share. */
-export interface HeldPart {
+export interface HolderShare {
   readonly account: ContainerAccount;
   readonly share: number;
   /** Its users have its share, and the reads. */
@@ -15,14 +15,14 @@ export interface HeldPart {
 }
 
 /** Who holds a device. */
-export interface Held {
-  readonly parts: readonly HeldPart[];
+export interface DeviceHolders {
+  readonly parts: readonly HolderShare[];
   /** Several containers hold it, one that the kubelet's answer lacks may hold it still, or another pod uses it. */
   readonly isShared: boolean;
 }
 
 /** `wasShared`: at the step before. */
-interface Read extends Held {
+interface Read extends DeviceHolders {
   readonly device: UsedDevice;
   readonly wasShared: boolean;
   /** Readings of the processes of a container, by its name. */
@@ -71,7 +71,7 @@ export function takeRead(account: DeviceAccount, read: Read, now: Pick<UsageInpu
   if (energy !== undefined) for (const { account: one } of holders) payOut(one, energy);
 }
 
-interface Sharer extends HeldPart {
+interface Sharer extends HolderShare {
   readonly spanMs: number;
   /** Sum of the shares of time of the container's engines. */
   readonly load: number;

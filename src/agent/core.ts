@@ -15,8 +15,8 @@ import { FamilyRunner } from '../supervisor/family-runner.ts';
 import { devicesIn } from '../supervisor/left-out.ts';
 import type { StartReader } from '../supervisor/messages.ts';
 import { isPresent } from '../supervisor/probe-look.ts';
+import { ReaderPool } from '../supervisor/reader-pool.ts';
 import { startReader } from '../supervisor/reader-process.ts';
-import { Readers } from '../supervisor/readers.ts';
 import { Assembler } from './assemble.ts';
 import type { HealthService } from './health.ts';
 import { HolderSources } from './holders.ts';
@@ -60,7 +60,7 @@ export class AgentCore {
   readonly #schedule: Schedule;
   readonly #assembler: Assembler;
   readonly #problems: ProblemLog;
-  readonly #readers: Readers;
+  readonly #readers: ReaderPool;
   readonly #health: HealthService;
   /** Families whose driver can be closed on request. */
   readonly #releasable: ReadonlySet<string>;
@@ -76,7 +76,7 @@ export class AgentCore {
     this.#clock = clock;
     this.#health = health;
     const { start, observe, isSteady = false } = parts ?? { start: startReader };
-    this.#readers = new Readers(clock, start);
+    this.#readers = new ReaderPool(clock, start);
     const families = settings.families.map(({ family }) => family);
     this.#releasable = new Set(families.flatMap(({ name, canRelease }) => (canRelease === true ? [name] : [])));
     warnOfExpected(settings, families, logger);
@@ -126,7 +126,7 @@ export class AgentCore {
 
   /** Takes other settings. Those that need a restart stay as they are. */
   configure(settings: AgentSettings): void {
-    this.#assembler.configure(joined(settings));
+    this.#assembler.configure(reloadableSettings(settings));
     this.#schedule.configure(samples(settings));
     for (const { family, options } of settings.families)
       this.runners.find((runner) => runner.family === family.name)?.configure({ options, timeoutMs: settings.refresh.timeout });
@@ -248,7 +248,7 @@ function withHung(
 function assembleSettings(settings: AgentSettings, host: Host, health: HealthService): AssembleSettings {
   const families = settings.families.map(({ family }) => family);
   return {
-    ...joined(settings),
+    ...reloadableSettings(settings),
     specs: new Map(families.flatMap((family) => family.metrics).map((spec) => [spec.name, spec])),
     needs: new Map(families.map(({ name, needs = [] }) => [name, needs])),
     missingRetentionMs: settings.device['missing-retention'],
@@ -259,7 +259,7 @@ function assembleSettings(settings: AgentSettings, host: Host, health: HealthSer
 }
 
 /** The settings of a snapshot that a new configuration can change. */
-function joined({
+function reloadableSettings({
   families: enabled,
   podResources,
   pools,

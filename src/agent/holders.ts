@@ -179,7 +179,7 @@ export class HolderSources {
     this.#parts.problems.checkpoint(this.#checkpoint.problem);
     if (this.#checkpoint.isComplete !== true || this.poller.current().held.size === 0) return;
     const uidsOf = checkpointUids(this.#checkpoint.entries);
-    this.poller.forget((allocation) => uidsOf(allocation).size > 0);
+    this.poller.dropUnknown((allocation) => uidsOf(allocation).size > 0);
   }
 }
 

@@ -16,7 +16,7 @@ import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { AgentStats } from '../model/agent-stats.ts';
 import { hours } from '../model/duration.ts';
-import type { KeptFault } from '../model/fault.ts';
+import type { SavedFault } from '../model/fault.ts';
 import type { HealthService } from './health.ts';
 import type { AgentSettings } from './settings.ts';
 import type { StateLease } from './state.ts';
@@ -37,7 +37,7 @@ export class IncidentService {
   readonly #recorder: IncidentRecorder;
   readonly #store: IncidentStore;
   readonly #kernel: KernelLog;
-  readonly #faults: () => readonly KeptFault[];
+  readonly #faults: () => readonly SavedFault[];
   readonly #clock: Clock;
 
   private constructor(settings: AgentSettings, store: IncidentStore, { health, place, clock }: IncidentDependencies) {
@@ -98,7 +98,7 @@ export class IncidentService {
   }
 
   /** Faults, the oldest first. */
-  faults(): readonly KeptFault[] {
+  faults(): readonly SavedFault[] {
     return this.#faults();
   }
 

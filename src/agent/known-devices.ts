@@ -3,7 +3,7 @@ import type { DeviceReport, Problem } from '../model/collection.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import type { DeviceRecord, ReadTimes } from '../model/device-record.ts';
 import { areTooFew, countsAsDevice, type ExpectedDevices, expectedText } from '../model/expected.ts';
-import { hardwareKey, KnownHardware } from '../model/hardware.ts';
+import { HardwareIndex, hardwareKey } from '../model/hardware.ts';
 import { type ReadingList, Readings } from '../model/readings.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 import type { TimedCollection } from '../supervisor/family-runner.ts';
@@ -55,7 +55,7 @@ export function knownDevices(
   const followed = new Set<DeviceRecord>();
   // Places that have a new name, while the identity of the hardware cannot be read.
   const renamed = new Set<string>();
-  const hardware = new KnownHardware([...before.values()]);
+  const hardware = new HardwareIndex([...before.values()]);
   for (const { state, latest, isBlind = false } of families) {
     if (latest === undefined) continue;
     const isComplete = latest.collection.listing === 'complete';

@@ -12,7 +12,7 @@ import { StateLease } from './state.ts';
 import type { Store } from './store.ts';
 
 const HOUR_MS = 3_600_000;
-type Told = Pick<AgentSettings, 'usage'> &
+type LedgerSettings = Pick<AgentSettings, 'usage'> &
   Partial<Pick<AgentSettings, 'prices'>> & { readonly state: Pick<AgentSettings['state'], 'file'> };
 
 /**
@@ -33,7 +33,13 @@ export class UsageLedger {
   #writing: Promise<void> = Promise.resolve();
   #reporting: Promise<unknown> = Promise.resolve();
 
-  constructor({ usage, state, prices = {} }: Told, store: Pick<Store, 'snapshot'>, logger: Logger, clock: Clock, lease = new StateLease()) {
+  constructor(
+    { usage, state, prices = {} }: LedgerSettings,
+    store: Pick<Store, 'snapshot'>,
+    logger: Logger,
+    clock: Clock,
+    lease = new StateLease(),
+  ) {
     this.#lease = lease;
     this.#store = store;
     this.#clock = clock;

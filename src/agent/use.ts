@@ -14,7 +14,7 @@ import { shared } from '../model/shared-metrics.ts';
 import { type AllocationState, fitsNoDevice } from '../model/snapshot.ts';
 import type { ContainerWaiting } from '../model/usage.ts';
 import type { Moment, RestoredDevice } from './known-devices.ts';
-import type { Kin } from './steps/kin.ts';
+import type { Relatives } from './steps/kin.ts';
 
 export interface UseSettings {
   /** How each family shows that its devices work, keyed by family. */
@@ -30,7 +30,7 @@ export interface UseInput {
   readonly records: readonly HeldRecord[];
   readonly allocations: readonly AllocationState[];
   readonly podResources: PodResources;
-  readonly kin: Kin;
+  readonly kin: Relatives;
   /** Absent while it is not judged. */
   readonly waiting?: readonly ContainerWaiting[] | undefined;
   readonly inCheckpoint: CheckpointUids;
@@ -43,7 +43,7 @@ export interface UseInput {
 /** Result of the comparison for one device. */
 export type Occupancy = Pick<UsedRecord, 'lastHolders' | 'occupancy'>;
 
-interface Kept {
+interface UseHistory {
   readonly device: Device;
   readonly lastHolders: LastHolders | undefined;
   /** The pods that the latest answer of the kubelet names, and when they were first seen; undefined before an answer. */
@@ -66,7 +66,7 @@ const PORT_CONDITIONS: ReadonlySet<string> = new Set(['PortDown', 'PortInitializ
 /** Compares what devices do with who holds them. It keeps what one snapshot cannot give: earlier counters and earlier holders. */
 export class OccupancyTracker {
   /** Keyed by hardware. */
-  #kept: ReadonlyMap<string, Kept>;
+  #kept: ReadonlyMap<string, UseHistory>;
 
   /** `before`: devices that an earlier run of the agent knew, with their holders. */
   constructor(before: readonly RestoredDevice[] = []) {
@@ -84,7 +84,7 @@ export class OccupancyTracker {
     const possible = holdingPods(unresolvedIn(allocations), inCheckpoint, pods);
     const holdersOf = new Map(records.map(({ key, holders }) => [key, holders]));
     const keys = new HardwareKeys(records.map(({ device }) => device));
-    const kept = new Map<string, Kept>();
+    const kept = new Map<string, UseHistory>();
     const found = new Map<string, Occupancy>();
     const waiting = new Map((input.waiting ?? []).flatMap((one) => one.devices.map((device) => [device, one] as const)));
     for (const record of records) {
@@ -160,7 +160,7 @@ function lastHoldersAfter(before: LastHolders | undefined, held: readonly Holdin
 }
 
 /** A pod whose UID becomes known counts as other pods: without the UID, its processes could not be compared. */
-function heldAfter(before: Kept['held'], held: readonly HoldingPod[], { monotonicMs }: Moment): Kept['held'] {
+function heldAfter(before: UseHistory['held'], held: readonly HoldingPod[], { monotonicMs }: Moment): UseHistory['held'] {
   return before !== undefined && areSamePods(before.pods, held) ? before : { pods: held, fromMs: monotonicMs };
 }
 
@@ -186,7 +186,7 @@ function workAfter(
 }
 
 /** What a source told before the present holders came says nothing of them. */
-function sinceHolders(activity: DeviceActivity, held: Kept['held']): DeviceActivity {
+function sinceHolders(activity: DeviceActivity, held: UseHistory['held']): DeviceActivity {
   return held === undefined || activity.untilMs >= held.fromMs ? activity : { ...activity, isIdle: 'unknown' };
 }
 

@@ -7,11 +7,11 @@ import type { HeldRecord } from '../model/device-record.ts';
 import type { DelegationRules, DeviceUser, UseLimits } from '../model/device-use.ts';
 import { areHoldersKnown, type PodFactsByName, type PodResources } from '../model/pod-resources.ts';
 import type { Moment } from './known-devices.ts';
-import type { Kin } from './steps/kin.ts';
+import type { Relatives } from './steps/kin.ts';
 import type { UseSettings } from './use.ts';
 
 interface UserFacts {
-  readonly kin: Kin;
+  readonly kin: Relatives;
   /** Without them, no device is watched. */
   readonly settings: UseSettings | undefined;
   readonly limits: UseLimits;
@@ -20,7 +20,7 @@ interface UserFacts {
   readonly pods: PodFactsByName | undefined;
 }
 
-interface Kept {
+interface UserHistory {
   /** Who holds the device, a part of it or its whole. */
   readonly holders: readonly Allocation[];
   /** When these holders were first seen. */
@@ -32,19 +32,19 @@ interface Kept {
 }
 
 const NO_DELEGATION: DelegationRules = { holders: [], ids: [] };
-const NOTHING: Omit<Kept, 'fromMs'> = { holders: [], seenMs: new Map(), users: [], delegating: [] };
+const NOTHING: Omit<UserHistory, 'fromMs'> = { holders: [], seenMs: new Map(), users: [], delegating: [] };
 
 /**
  * Finds the users of each device. The kubelet allocates a device before its container starts: a pod is a user when a read showed its process,
  * and an answer of the kubelet after that read does not name the device for it.
  */
 export class UserTracker {
-  #kept: ReadonlyMap<string, Kept> = new Map();
+  #kept: ReadonlyMap<string, UserHistory> = new Map();
 
   /** Adds `users` and `delegating` to the records. */
   look(records: readonly HeldRecord[], facts: UserFacts, now: Moment): void {
     const byKey = new Map(records.map((record) => [record.key, record]));
-    const kept = new Map<string, Kept>();
+    const kept = new Map<string, UserHistory>();
     for (const record of records) {
       // The processes of a whole are those of its parts.
       const isWatched = facts.settings?.activities.get(record.device.family)?.isForHoldersOnly === true;
@@ -60,12 +60,12 @@ export class UserTracker {
 }
 
 function after(
-  before: Kept | undefined,
+  before: UserHistory | undefined,
   { current }: HeldRecord,
   holders: readonly Allocation[],
   { settings, limits, podResources, inCheckpoint, pods }: UserFacts,
   { monotonicMs }: Moment,
-): Kept {
+): UserHistory {
   const known = before ?? { ...NOTHING, fromMs: Number.NEGATIVE_INFINITY };
   const fromMs = isDeepStrictEqual(holders, known.holders) ? known.fromMs : monotonicMs;
   const delegating = holders.filter((holder) => isDelegating(settings?.delegation ?? NO_DELEGATION, holder, pods));

@@ -3,27 +3,27 @@ import type { ContainerLocality } from '../model/container-locality.ts';
 import { defined } from '../model/defined.ts';
 import type { ExpectedDevices } from '../model/expected.ts';
 import { type FamilyReading, familyReading } from '../model/family-reading.ts';
-import { KeptStep, keptList } from '../model/kept.ts';
 import { unreadFamilies } from '../model/known-well.ts';
 import { farthestPairs } from '../model/locality.ts';
-import type { ShownReadings } from '../model/shared-metrics.ts';
+import type { PageReadings } from '../model/shared-metrics.ts';
 import type { DeviceState, FamilyState, Snapshot, UnresolvedReason } from '../model/snapshot.ts';
+import { StepCache, sameListWhenEqual } from '../model/step-cache.ts';
 import type { RateOf } from './chosen-reading.ts';
 import {
   type ConditionView,
   type DeviceView,
+  type DisplayState,
   type HolderView,
   healthView,
   isPending,
   parentKey,
-  type ShownState,
   stateOf,
 } from './device-view.ts';
 import { Holders } from './holders.ts';
-import { FaultRecords, type KnownIncident, podNames } from './incident.ts';
+import { FaultRecords, type IncidentSummary, podNames } from './incident.ts';
 import { alsoOf, nameOf } from './name.ts';
 import { byAttention, inTrees, STATE_ORDER } from './order.ts';
-import { chooseReadings, type ShownOf } from './readings.ts';
+import { chooseReadings, type PageReadingsOf } from './readings.ts';
 import { timeText } from './units.ts';
 import { KUBELET_REMEDIES, UNRESOLVED_TEXTS } from './words.ts';
 
@@ -76,7 +76,7 @@ export interface BoardCounts {
   /** Devices that a container holds. */
   readonly held: number;
   readonly heldByParts: number;
-  readonly states: Readonly<Record<ShownState, number>>;
+  readonly states: Readonly<Record<DisplayState, number>>;
   /** Healthy devices with a condition that will change their state if it continues. */
   readonly pending: number;
 }
@@ -112,13 +112,13 @@ export interface BoardOptions {
   /** Without it, no rate is known. */
   readonly rateOf?: RateOf | undefined;
   /** Without it, the readings of each device are chosen from the shared metrics. */
-  readonly shownOf?: ShownOf;
+  readonly shownOf?: PageReadingsOf;
   /** The newest first. They name the pods that a fault hit and that no longer hold the device. */
-  readonly incidents?: readonly KnownIncident[] | undefined;
+  readonly incidents?: readonly IncidentSummary[] | undefined;
   /** Declared remedy of a problem of a family. */
   readonly remedyOf?: RemedyOf;
   /** The rows of the boards before. A device whose state and parts are the same objects keeps its row. */
-  readonly kept?: KeptStep<DeviceView>;
+  readonly kept?: StepCache<DeviceView>;
 }
 
 /** Returns the declared remedy of a problem code; undefined for an undeclared code. */
@@ -126,8 +126,8 @@ export type RemedyOf = (family: string, code: string) => string | undefined;
 
 /** What the families declare for the board. */
 export function declaredBy(
-  families: readonly { readonly name: string; readonly problems: readonly ProblemSpec[]; readonly shows?: ShownReadings }[],
-): { readonly shownOf: ShownOf; readonly remedyOf: RemedyOf } {
+  families: readonly { readonly name: string; readonly problems: readonly ProblemSpec[]; readonly shows?: PageReadings }[],
+): { readonly shownOf: PageReadingsOf; readonly remedyOf: RemedyOf } {
   const byName = new Map(families.map((family) => [family.name, family]));
   return {
     shownOf: (family, kind) => byName.get(family)?.shows?.[kind],
@@ -139,7 +139,7 @@ const MOST_UNRESOLVED = 100;
 
 /** Turns a snapshot into what people see of it. Pure. */
 export function boardOf(snapshot: Snapshot, options: BoardOptions): Board {
-  const { nowMs, node, remedyOf, rateOf, shownOf, incidents = [], kept = new KeptStep<DeviceView>() } = options;
+  const { nowMs, node, remedyOf, rateOf, shownOf, incidents = [], kept = new StepCache<DeviceView>() } = options;
   const holders = new Holders(snapshot);
   const records = new FaultRecords(incidents, snapshot);
   const names = new Map(snapshot.devices.map(({ key, device }) => [key, nameOf(device)]));
@@ -168,12 +168,12 @@ export function boardOf(snapshot: Snapshot, options: BoardOptions): Board {
   });
 }
 
-interface Found {
+interface DeviceContext {
   readonly farthestText: string | undefined;
-  readonly ofFault: readonly KnownIncident[];
+  readonly ofFault: readonly IncidentSummary[];
 }
 
-function deviceViewOf(state: DeviceState, all: Holders, { farthestText, ofFault }: Found, options: BoardOptions): DeviceView {
+function deviceViewOf(state: DeviceState, all: Holders, { farthestText, ofFault }: DeviceContext, options: BoardOptions): DeviceView {
   const { key, device, verdict, missingSinceMs, readAtMs, stale } = state;
   const { family, id, kind, parent, numaNode, pciAddress, pciPath, model, vendor, driver, firmware } = device;
   return defined({
@@ -221,7 +221,7 @@ function withWholes(devices: readonly DeviceView[]): readonly DeviceView[] {
     if (whole === undefined || whole === one) return one;
     const { conditions, pending } = one.health;
     const marked = (list: readonly ConditionView[], ofWhole: readonly ConditionView[] = []): readonly ConditionView[] =>
-      keptList(
+      sameListWhenEqual(
         list,
         list.map((condition) =>
           ofWhole.some(({ type, instance }) => type === condition.type && instance === condition.instance)
@@ -242,7 +242,7 @@ function countsOf(devices: readonly DeviceView[]): BoardCounts {
     devices: devices.length,
     held: devices.filter(({ use }) => use === 'held').length,
     heldByParts: devices.filter(({ use }) => use === 'held by parts').length,
-    states: states as Record<ShownState, number>,
+    states: states as Record<DisplayState, number>,
     pending: devices.filter((one) => stateOf(one) === 'healthy' && isPending(one)).length,
   };
 }

@@ -1,19 +1,19 @@
 import type { Labels, Reading } from '../model/metric.ts';
-import type { ShownValue } from './device-view.ts';
+import type { DisplayReading } from './device-view.ts';
 import { rateText, readingText } from './units.ts';
 
 /** Growth of one counter per second; undefined after a reset, and until two reads are there. */
 export type RateOf = (key: string, metric: string, labels: Labels | undefined) => number | undefined;
 
 /** A reading that is shown, with the series that it comes from. */
-export interface ChosenReading extends ShownValue {
+export interface ChosenReading extends DisplayReading {
   readonly series: readonly Pick<Reading, 'metric' | 'labels'>[];
   /** The value is the growth of the series per second, and not their sum. */
   readonly isRate: boolean;
 }
 
 /** The readings of one device, and how fast its counters grow. */
-export interface Known {
+export interface DeviceValues {
   of(metric: string): readonly Reading[];
   /** The readings of all metrics whose name ends with `suffix`. */
   ending(suffix: string): readonly Reading[];
@@ -35,7 +35,7 @@ export function against(label: string, reading: Reading, limit: Reading | undefi
 export const NO_RATE = 'no rate yet';
 
 /** The growth of counters of one metric. `full`: the rate that fills the bar. */
-export function grown(label: string, series: readonly Reading[], known: Known, full?: number): ChosenReading {
+export function grown(label: string, series: readonly Reading[], known: DeviceValues, full?: number): ChosenReading {
   const rate = known.rate(series);
   const source = { series, isRate: true };
   if (rate === undefined) return { label, text: NO_RATE, ...source };

@@ -7,7 +7,7 @@ import { pendingTrouble, remedyNow } from '../model/health.ts';
 import { timeText } from './units.ts';
 
 /** State of a device as people see it: the verdict, or `missing` when the hardware no longer lists the device. */
-export type ShownState = HealthState | 'missing';
+export type DisplayState = HealthState | 'missing';
 
 /**
  * Use of a device. `held`: a container holds it. `held by parts`: no container holds it, but containers hold parts of it, so that it cannot
@@ -18,7 +18,7 @@ export type DeviceUse = 'held' | 'held by parts' | 'used' | 'free' | 'unknown';
 export const DEVICE_USES: readonly DeviceUse[] = ['held', 'held by parts', 'used', 'free', 'unknown'];
 
 /** Facts of a device that its row shows. */
-type ShownFacts = Pick<
+type RowFacts = Pick<
   Device,
   'family' | 'id' | 'kind' | 'parent' | 'numaNode' | 'pciAddress' | 'pciPath' | 'model' | 'vendor' | 'driver' | 'firmware'
 >;
@@ -27,7 +27,7 @@ type ShownFacts = Pick<
  * One device as all show it: the API, the event stream, the page and the commands. Plain data that is the same as JSON. Times are RFC 3339 in
  * UTC. A value that is not known is absent.
  */
-export interface DeviceView extends ShownFacts {
+export interface DeviceView extends RowFacts {
   /** `family/id`. */
   readonly key: string;
   /** Short name for people: `GPU 0`, `eth0`. It may change at a reboot; `id` does not. */
@@ -51,7 +51,7 @@ export interface DeviceView extends ShownFacts {
   /** The farthest device that a container holds with it, and the way to it: `SYS to eth0`. */
   readonly farthest?: string;
   /** The most telling readings, three at most. */
-  readonly shown: readonly ShownValue[];
+  readonly shown: readonly DisplayReading[];
 }
 
 export interface HealthView {
@@ -109,7 +109,7 @@ export function usersText({ users: [first, ...others] = [] }: Pick<DeviceView, '
 }
 
 /** A reading of a device, ready to be shown. */
-export interface ShownValue {
+export interface DisplayReading {
   /** `Busy`, `Memory`, `In`, … */
   readonly label: string;
   /** `87 %`, `48.1 of 79.6 GiB`, `23 Gbit/s`. */
@@ -120,7 +120,7 @@ export interface ShownValue {
   readonly ratio?: number;
 }
 
-export const stateOf = ({ health, missingSince }: Pick<DeviceView, 'health' | 'missingSince'>): ShownState =>
+export const stateOf = ({ health, missingSince }: Pick<DeviceView, 'health' | 'missingSince'>): DisplayState =>
   missingSince === undefined ? health.state : 'missing';
 
 /** Time at which it took the state that people see. */
@@ -156,7 +156,7 @@ export const isPending = ({ health }: Pick<DeviceView, 'health'>): boolean => pe
  * What its row shows: the state, that a condition waits (`pending`), or that its faults ended and nobody needs to act (`recovering`). A
  * recovering device still has its verdict.
  */
-export type Appearance = ShownState | 'pending' | 'recovering';
+export type Appearance = DisplayState | 'pending' | 'recovering';
 
 export function appearanceOf(device: Pick<DeviceView, 'health' | 'missingSince'>): Appearance {
   const state = stateOf(device);

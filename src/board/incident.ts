@@ -4,7 +4,7 @@ import { HardwareKeys, hardwareKey } from '../model/hardware.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
 
 /** An incident as the list of incidents has it. */
-export interface KnownIncident {
+export interface IncidentSummary {
   readonly id: string;
   readonly time: string;
   /** Key of the device, `family/id`. */
@@ -23,11 +23,11 @@ const ONE_FAULT_MS = seconds(60);
 /** Finds the records of the faults that devices have now. */
 export class FaultRecords {
   /** The newest first. */
-  readonly #byHardware = new Map<string, KnownIncident[]>();
+  readonly #byHardware = new Map<string, IncidentSummary[]>();
   readonly #keys: HardwareKeys;
 
   /** `incidents`: the newest first. */
-  constructor(incidents: readonly KnownIncident[], { devices }: Pick<Snapshot, 'devices'>) {
+  constructor(incidents: readonly IncidentSummary[], { devices }: Pick<Snapshot, 'devices'>) {
     this.#keys = new HardwareKeys(devices.map(({ device }) => device));
     for (const one of incidents) {
       const key = one.hardware ?? one.device;
@@ -38,13 +38,13 @@ export class FaultRecords {
   }
 
   /** The first record of the fault that leads the verdict, and those of the same fault of its parts. A later record can be of another fault. */
-  of(state: DeviceState, parts: readonly DeviceState[]): readonly KnownIncident[] {
+  of(state: DeviceState, parts: readonly DeviceState[]): readonly IncidentSummary[] {
     const { verdict } = state;
     if (verdict.state === 'healthy') return NONE;
     const counting = verdict.conditions.filter(({ severity }) => severity !== 'info');
     const [lead, ...others] = counting.map(conditionName);
     const { sinceMs } = counting[0] ?? verdict;
-    const isOfFault = ({ time, conditions }: KnownIncident): boolean => {
+    const isOfFault = ({ time, conditions }: IncidentSummary): boolean => {
       const afterMs = Date.parse(time) - sinceMs;
       if (lead === undefined) return Math.abs(afterMs) <= JOINED_MS;
       if (conditions.includes(lead)) return afterMs >= -JOINED_MS;
@@ -53,7 +53,7 @@ export class FaultRecords {
     return [state, ...parts].flatMap((one) => this.#all(one).findLast(isOfFault) ?? []);
   }
 
-  #all({ key, device }: DeviceState): readonly KnownIncident[] {
+  #all({ key, device }: DeviceState): readonly IncidentSummary[] {
     const hardware = hardwareKey(device);
     const found = this.#byHardware.get(hardware) ?? NONE;
     // Two devices can report the same identity. Then the key of the device says whose record it is.
@@ -62,7 +62,7 @@ export class FaultRecords {
   }
 }
 
-const NONE: readonly KnownIncident[] = [];
+const NONE: readonly IncidentSummary[] = [];
 
 /** `namespace/pod` of each, once. */
 export const podNames = (holders: readonly string[]): readonly string[] => [

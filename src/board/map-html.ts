@@ -1,5 +1,5 @@
 import type { Board } from './board.ts';
-import { type Appearance, appearanceOf, conditionsOf, type DeviceView, modelText, parentKey, type ShownValue } from './device-view.ts';
+import { type Appearance, appearanceOf, conditionsOf, type DeviceView, type DisplayReading, modelText, parentKey } from './device-view.ts';
 import { type Html, html } from './html.ts';
 import { APPEARANCES, byPlace } from './order.ts';
 import { devicePath } from './paths.ts';
@@ -71,7 +71,7 @@ function levelHtml(ratio: number): Html {
 }
 
 /** The leading reading; a device that is not well says why instead. */
-function valueHtml(device: DeviceView, state: Appearance, reading: ShownValue | undefined): Html {
+function valueHtml(device: DeviceView, state: Appearance, reading: DisplayReading | undefined): Html {
   const condition = conditionsOf(device).find(({ severity }) => severity !== 'info');
   if (state !== 'healthy' && state !== 'recovering')
     return html`<span class="v word">${condition === undefined ? STATE_NAMES[state] : inWords(condition.type)}</span>`;

@@ -1,7 +1,7 @@
-import { type Appearance, appearanceOf, type DeviceView, parentKey, type ShownState, sinceOf } from './device-view.ts';
+import { type Appearance, appearanceOf, type DeviceView, type DisplayState, parentKey, sinceOf } from './device-view.ts';
 
 /** Devices that need somebody come first. */
-export const STATE_ORDER: readonly ShownState[] = ['unhealthy', 'missing', 'unknown', 'degraded', 'healthy'];
+export const STATE_ORDER: readonly DisplayState[] = ['unhealthy', 'missing', 'unknown', 'degraded', 'healthy'];
 
 const collator = new Intl.Collator('en', { numeric: true });
 /** Numbers of PCI addresses are hexadecimal. */

@@ -1,17 +1,17 @@
 import type { Reading } from '../model/metric.ts';
 import { ofMetric } from '../model/readings.ts';
-import type { OwnReading, SharedReading, ShownReading } from '../model/shared-metrics.ts';
+import type { OwnReading, PageReading, SharedReading } from '../model/shared-metrics.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { DeviceState } from '../model/snapshot.ts';
-import { against, type ChosenReading, grown, type Known, NO_RATE, plain, type RateOf } from './chosen-reading.ts';
+import { against, type ChosenReading, type DeviceValues, grown, NO_RATE, plain, type RateOf } from './chosen-reading.ts';
 import { metricTitle, rateText, readingText } from './units.ts';
 
 /** The readings that a family declares for one kind of its devices; undefined when it declares none. */
-export type ShownOf = (family: string, kind: string) => readonly ShownReading[] | undefined;
+export type PageReadingsOf = (family: string, kind: string) => readonly PageReading[] | undefined;
 
 export interface ReadingsOptions {
   readonly rateOf?: RateOf | undefined;
-  readonly shownOf?: ShownOf | undefined;
+  readonly shownOf?: PageReadingsOf | undefined;
 }
 
 const MOST = 3;
@@ -53,7 +53,7 @@ export function isNumber({ value }: Reading): boolean {
   return typeof value === 'bigint' || Number.isFinite(value);
 }
 
-function knownOf({ key, readings }: Pick<DeviceState, 'key' | 'readings'>, rateOf: RateOf | undefined): Known {
+function knownOf({ key, readings }: Pick<DeviceState, 'key' | 'readings'>, rateOf: RateOf | undefined): DeviceValues {
   return {
     of: (metric) => ofMetric(readings, metric).filter(isNumber),
     ending: (suffix) => [...readings].filter((one) => one.metric.endsWith(suffix) && isNumber(one)),
@@ -64,7 +64,7 @@ function knownOf({ key, readings }: Pick<DeviceState, 'key' | 'readings'>, rateO
   };
 }
 
-function found(shown: readonly ShownReading[], known: Known, most = MOST): readonly ChosenReading[] {
+function found(shown: readonly PageReading[], known: DeviceValues, most = MOST): readonly ChosenReading[] {
   const chosen: ChosenReading[] = [];
   for (const one of shown) {
     const reading = typeof one === 'string' ? SHARED[one](known) : own(one, known);
@@ -73,7 +73,7 @@ function found(shown: readonly ShownReading[], known: Known, most = MOST): reado
   return chosen;
 }
 
-function own({ label, metric, labels = {}, full, words }: OwnReading, known: Known): ChosenReading | undefined {
+function own({ label, metric, labels = {}, full, words }: OwnReading, known: DeviceValues): ChosenReading | undefined {
   const series = known.of(metric).filter((one) => Object.entries(labels).every(([name, value]) => one.labels?.[name] === value));
   const [first] = series;
   if (first === undefined) return undefined;
@@ -97,7 +97,7 @@ function others(known: readonly Reading[]): readonly ChosenReading[] {
 const titleOf = ({ metric, labels }: Reading): string => [metricTitle(metric), ...Object.values(labels ?? {})].join(' ');
 
 /** How each reading is made of shared metrics; undefined where the device does not report it. */
-const SHARED: Readonly<Record<SharedReading, (known: Known) => ChosenReading | undefined>> = {
+const SHARED: Readonly<Record<SharedReading, (known: DeviceValues) => ChosenReading | undefined>> = {
   busy({ of }) {
     const engines = of(shared.utilization.name);
     const main = engines.find(({ labels }) => labels?.engine === 'gpu') ?? highest(engines);
@@ -157,7 +157,7 @@ const SHARED: Readonly<Record<SharedReading, (known: Known) => ChosenReading | u
 };
 
 /** The first sensor is that of the device itself. Its margin is the distance to the limit. The device slows down at the slowdown margin, which can be below 0. */
-function limitOfMargin(sensor: Reading | undefined, { ending }: Known): readonly Reading[] {
+function limitOfMargin(sensor: Reading | undefined, { ending }: DeviceValues): readonly Reading[] {
   const [margin] = sensor === undefined ? [] : ending('_temperature_margin_celsius');
   if (sensor === undefined || margin === undefined) return [];
   const acts = ending('_temperature_limit_margin_celsius').find(({ labels }) => labels?.limit === 'slowdown');
@@ -166,7 +166,7 @@ function limitOfMargin(sensor: Reading | undefined, { ending }: Known): readonly
 }
 
 /** A total since the driver was loaded does not show what happens now. */
-const moved = (label: string, series: readonly Reading[], known: Known): ChosenReading | undefined =>
+const moved = (label: string, series: readonly Reading[], known: DeviceValues): ChosenReading | undefined =>
   series.length === 0 ? undefined : grown(label, series, known, speedOf(known.of(shared.linkSpeed.name)));
 
 const speedOf = (speeds: readonly Reading[]): number => speeds.reduce((sum, { value }) => sum + Number(value), 0);

@@ -3,8 +3,8 @@ import {
   appearanceOf,
   type DeviceUse,
   type DeviceView,
+  type DisplayReading,
   type HolderView,
-  type ShownValue,
   usersText,
 } from './device-view.ts';
 import { type Html, html } from './html.ts';
@@ -77,15 +77,15 @@ export function podLink(holder: Pick<HolderView, 'namespace' | 'pod'>, isAgain =
 }
 
 /** `48.1 GiB of 79.6 GiB`: the limit is the length of the bar. */
-export const presentText = ({ text }: Pick<ShownValue, 'text'>): string => text.split(' of ')[0] as string;
+export const presentText = ({ text }: Pick<DisplayReading, 'text'>): string => text.split(' of ')[0] as string;
 
-function readingCell(reading: ShownValue): Html {
+function readingCell(reading: DisplayReading): Html {
   const { label, ratio } = reading;
   return html`<span class="read" title="${label} ${reading.text}"><span>${label}</span><b>${presentText(reading)}</b>${ratio === undefined ? undefined : bar(reading)}</span>`;
 }
 
 /** The text beside it says the same. A device may be busy; it must not be hot. */
-export const bar = ({ ratio = 0, label }: Pick<ShownValue, 'ratio' | 'label'>): Html =>
+export const bar = ({ ratio = 0, label }: Pick<DisplayReading, 'ratio' | 'label'>): Html =>
   html`<svg class="bar${isHot({ ratio, label }) ? ' hot' : ''}" aria-hidden="true"><rect width="${Math.round(ratio * 100)}%" height="2"/></svg>`;
 
-export const isHot = ({ ratio = 0, label }: Pick<ShownValue, 'ratio' | 'label'>): boolean => ratio >= 0.95 && label === 'Temperature';
+export const isHot = ({ ratio = 0, label }: Pick<DisplayReading, 'ratio' | 'label'>): boolean => ratio >= 0.95 && label === 'Temperature';

@@ -144,16 +144,16 @@ export function hitText({
 }
 
 /** The parts of the board that a sentence about the whole node uses. */
-type Told = Pick<Board, 'devices' | 'node' | 'kubelet' | 'families' | 'expected' | 'fault'>;
+type SummaryInput = Pick<Board, 'devices' | 'node' | 'kubelet' | 'families' | 'expected' | 'fault'>;
 
 /** The first sentence of page and terminal. */
-export function sentenceOf(board: Told, [first]: readonly Finding[] = findingsOf(board)): string {
+export function sentenceOf(board: SummaryInput, [first]: readonly Finding[] = findingsOf(board)): string {
   if (first === undefined) return wellText(board);
   return `${doubtText(board, first)}${faultText(first)}${first.advice === undefined ? '' : `: ${first.advice}`}`;
 }
 
 /** A sentence about the node that stands before a less severe finding, with a space at its end. Empty when the node has no such problem. */
-export function doubtText(board: Told, { appearance }: Finding): string {
+export function doubtText(board: SummaryInput, { appearance }: Finding): string {
   const doubt = nodeDoubt(board);
   if (board.fault !== undefined) return `${capital(agentFaultText(board.fault))}. `;
   return doubt === undefined || worse(DOUBTS[doubt.status], appearance) === appearance ? '' : `${capital(doubt.text)}. `;
@@ -171,7 +171,7 @@ export function faultText(finding: Finding): string {
 }
 
 /** The sentence when no device has a fault. It says what is not known of the node, because a fault can hide there. */
-export function wellText(board: Told): string {
+export function wellText(board: SummaryInput): string {
   const { devices, kubelet, families } = board;
   const { length } = devices;
   const doubt = nodeDoubt(board);
@@ -202,7 +202,7 @@ export function wellText(board: Told): string {
 }
 
 /** The worst that needs an action, or what is wrong or not known of the node itself. It gives the colour of the page and the icon of its tab. */
-export const worstOf = (board: Told, [first]: readonly Finding[] = findingsOf(board)): Appearance =>
+export const worstOf = (board: SummaryInput, [first]: readonly Finding[] = findingsOf(board)): Appearance =>
   worse(first?.appearance ?? 'healthy', DOUBTS[nodeDoubt(board)?.status ?? 'False']);
 
 /** The begin of the leading condition, which can be older than the state. The begin of the state where the phrase names the state. */

@@ -4,7 +4,7 @@ import { incidentDirectory } from '../agent/incidents.ts';
 import { stateOptions } from '../agent/options.ts';
 import { nearest } from '../config/nearest.ts';
 import { systemWords, UserError } from '../errors.ts';
-import { keptFaultsIn } from '../health/journal/state-file.ts';
+import { savedFaultsIn } from '../health/journal/state-file.ts';
 import {
   byDevice,
   type DeviceIncidents,
@@ -16,7 +16,7 @@ import {
 import { type IncidentRecord, isRecord, type ListedIncident } from '../incidents/record.ts';
 import { IncidentStore, type RecordRead } from '../incidents/store.ts';
 import { createChangeLog } from '../log/changes.ts';
-import type { KeptFault } from '../model/fault.ts';
+import type { SavedFault } from '../model/fault.ts';
 import { incidentText } from '../server/pages/incident-text.ts';
 import { type Asked, askFor, printAge, REFUSAL_TEXTS } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
@@ -121,7 +121,7 @@ function deviceTable(devices: readonly DeviceIncidents[]): string {
   return textTable([['DEVICE', 'INCIDENTS', 'FATAL', 'SAME CONDITION AGAIN', 'MOVED HOLDERS', 'LAST'], ...rows]);
 }
 
-interface Found {
+interface IncidentsAnswer {
   readonly incidents: readonly NamespaceIncident[];
   readonly faults: readonly ListedFault[];
   /** Records that could not be read; absent when there are none. */
@@ -147,7 +147,7 @@ async function runPodIncidents(context: CommandContext, text: string): Promise<E
   return { status: 0 };
 }
 
-async function ofNamespace(context: CommandContext, namespace: string): Promise<Found> {
+async function ofNamespace(context: CommandContext, namespace: string): Promise<IncidentsAnswer> {
   const { answer, refusal } = await askFor(context)(`/api/incidents?namespace=${namespace}`);
   if (isFound(answer?.body)) return { ...answer.body, faults: faultsIn(answer.body) };
   const { found, unread } = await incidentsOf(await storeOnDisk(context, refusal), namespace);
@@ -155,7 +155,7 @@ async function ofNamespace(context: CommandContext, namespace: string): Promise<
 }
 
 /** False when another program, or an older agent, answered. */
-function isFound(body: unknown): body is Found {
+function isFound(body: unknown): body is IncidentsAnswer {
   const list = (body as { readonly incidents?: unknown } | undefined | null)?.incidents;
   const isOwn = (one: Partial<NamespaceIncident>): boolean =>
     typeof one.id === 'string' && [one.states, one.conditions, one.remedies, one.held].every(Array.isArray);
@@ -211,9 +211,9 @@ export function faultsIn(body: unknown): readonly ListedFault[] {
 }
 
 /** The faults on the disk. */
-export async function faultsOnDisk({ configuration }: CommandContext): Promise<readonly KeptFault[]> {
+export async function faultsOnDisk({ configuration }: CommandContext): Promise<readonly SavedFault[]> {
   const { file } = configuration.section('state', stateOptions);
-  return file === '' ? [] : await keptFaultsIn(file);
+  return file === '' ? [] : await savedFaultsIn(file);
 }
 
 /** The records on the disk, when no agent gave a list. An agent that ran here left a state file, with or without records. */

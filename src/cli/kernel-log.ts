@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { UserError } from '../errors.ts';
 import { systemClock } from '../host/clock.ts';
-import { KeptSocket } from '../host/fs/kept-socket.ts';
+import { ReplacedSocket } from '../host/fs/replaced-socket.ts';
 import { kernelLogPath } from '../host/host.ts';
 import { relayServer } from '../host/kernel-log/relay.ts';
 import { openLog } from '../host/kernel-log/source.ts';
@@ -55,7 +55,7 @@ export async function relay(
 ): Promise<Ending> {
   const signal = stopSignal(['SIGTERM', 'SIGINT']);
   const changes = createChangeLog(logger);
-  const kept = await KeptSocket.open({
+  const kept = await ReplacedSocket.open({
     path: socket,
     mode: OWNER_ONLY,
     serve: () =>

@@ -3,10 +3,10 @@ const QUIET_MS = 2_000;
 const STEP_MS = 1_000;
 
 /** Where progress is shown: the standard error of the process, so that the data on stdout stays as it is. */
-type Shown = Pick<NodeJS.WriteStream, 'isTTY' | 'write'>;
+type ProgressStream = Pick<NodeJS.WriteStream, 'isTTY' | 'write'>;
 
 /** Says on a terminal what a command waits for, once it took two seconds, and takes the line away at the end. */
-export async function withProgress<T>(what: string, work: Promise<T>, stream: Shown = process.stderr): Promise<T> {
+export async function withProgress<T>(what: string, work: Promise<T>, stream: ProgressStream = process.stderr): Promise<T> {
   if (!stream.isTTY) return await work;
   const begun = performance.now();
   let isShown = false;

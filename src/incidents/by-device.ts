@@ -1,6 +1,6 @@
 import { defined } from '../model/defined.ts';
 import type { FaultBlame } from '../model/events.ts';
-import type { FaultProcess, KeptFault } from '../model/fault.ts';
+import type { FaultProcess, SavedFault } from '../model/fault.ts';
 import type { Remedy, Severity } from '../model/health.ts';
 import { holdersHit, type IncidentHolder, type IncidentRecord, type IncidentSummary, summaryOf } from './record.ts';
 import type { RecordRead } from './store.ts';
@@ -80,7 +80,7 @@ export interface ListedFault {
 }
 
 /** The newest first. `namespace`: only what hit pods of it, with nothing of other pods. */
-export function listedFaults(kept: readonly KeptFault[], namespace?: string): readonly ListedFault[] {
+export function listedFaults(kept: readonly SavedFault[], namespace?: string): readonly ListedFault[] {
   return kept.toReversed().flatMap((fault): ListedFault[] => {
     const { id, device, type, code, severity, remedy, blame, count, timeMs, lastMs, message, lines, process } = fault;
     const holders = fault.holders.filter((holder) => namespace === undefined || holder.namespace === namespace);

@@ -8,17 +8,17 @@ import {
   type FaultHolder,
   type FaultMark,
   isAfter,
-  type KeptFault,
   laterMark,
   MOST_FAULT_LINES,
   NO_MARK,
+  type SavedFault,
   type SavedFaults,
   type SavedRepeat,
 } from '../model/fault.ts';
 import type { HardwareKeys } from '../model/hardware.ts';
 import type { Finding } from '../model/health.ts';
 import type { Reading } from '../model/metric.ts';
-import { keptBy, Readings } from '../model/readings.ts';
+import { memoizedBy, Readings } from '../model/readings.ts';
 import { type Blamed, blamed, blameText, holdersAfter, type PresentHolder } from './fault-holders.ts';
 import { repeatFindings, withRepeat } from './fault-repeats.ts';
 import { atPresent, shifted } from './fault-times.ts';
@@ -54,7 +54,7 @@ const TOLD_AGAIN = 10;
  */
 export class FaultLedger {
   #saved: SavedFaults;
-  #kept: readonly KeptFault[];
+  #kept: readonly SavedFault[];
   #keep: number;
   readonly #epochs = new Map<string, { readonly epoch: string; readonly seq: number }>();
   /** Processes that reads showed, keyed by hardware. */
@@ -64,7 +64,7 @@ export class FaultLedger {
   #hasNews = false;
 
   /** `keep`: number of faults in the list. */
-  constructor(keep: number, saved: SavedFaults = NOTHING, kept: readonly KeptFault[] = []) {
+  constructor(keep: number, saved: SavedFaults = NOTHING, kept: readonly SavedFault[] = []) {
     this.#keep = keep;
     this.#saved = saved;
     this.#kept = kept;
@@ -80,7 +80,7 @@ export class FaultLedger {
   }
 
   /** The oldest first. */
-  get kept(): readonly KeptFault[] {
+  get kept(): readonly SavedFault[] {
     return this.#kept;
   }
 
@@ -245,7 +245,7 @@ export class FaultLedger {
     const { type, code, reason, severity, remedy, lines, process, count } = fault;
     const { containerId } = found;
     const of = blameText(found);
-    const kept: KeptFault = {
+    const kept: SavedFault = {
       id: incidentId(atMs, record.device, (id) => this.#kept.some((one) => one.id === id)),
       device: record.key,
       ...{ type, code, reason, severity, remedy },
@@ -353,7 +353,7 @@ const readings = (counts: FaultCounts | undefined): readonly Reading[] => (count
 
 const NO_READINGS: readonly Reading[] = [];
 
-const readingsOf = keptBy((counts: FaultCounts): readonly Reading[] =>
+const readingsOf = memoizedBy((counts: FaultCounts): readonly Reading[] =>
   Object.entries(counts).map(([series, value]) => {
     const [metric = '', ...parts] = series.split('\u0000');
     const labels: Record<string, string> = {};
@@ -376,7 +376,7 @@ const orderOf = (a: Fault, b: Fault): number => a.first.usec - b.first.usec || a
 
 /** Whether a fault is the same as a kept one that came again. */
 function isRepeat(
-  kept: KeptFault,
+  kept: SavedFault,
   device: string,
   fault: Fault,
   { blame, containerId, names }: Pick<Blamed, 'blame' | 'containerId'> & { readonly names: readonly string[] },
@@ -393,7 +393,7 @@ function isRepeat(
 }
 
 /** The oldest fault of the device that has the most goes first, so that one device does not push out the faults of the others. */
-function withinKeep(faults: readonly KeptFault[], keep: number): readonly KeptFault[] {
+function withinKeep(faults: readonly SavedFault[], keep: number): readonly SavedFault[] {
   let kept = faults;
   while (kept.length > keep) {
     const counts = new Map<string, number>();
@@ -405,7 +405,7 @@ function withinKeep(faults: readonly KeptFault[], keep: number): readonly KeptFa
   return kept;
 }
 
-function eventOf(kept: KeptFault, family: string): Omit<HealthEvent, 'id'> {
+function eventOf(kept: SavedFault, family: string): Omit<HealthEvent, 'id'> {
   const { device, type, code, severity, reason, message, remedy, holders, lastMs, count, blame } = kept;
   return {
     timeMs: lastMs,

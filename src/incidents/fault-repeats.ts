@@ -1,6 +1,6 @@
 import type { FaultRepeat, SavedRepeat } from '../model/fault.ts';
 import type { TimesFinding } from '../model/health.ts';
-import { keptBy } from '../model/readings.ts';
+import { memoizedBy } from '../model/readings.ts';
 
 /** No rule looks further back. */
 const LONGEST_MS = 7 * 86_400_000;
@@ -23,6 +23,6 @@ export function withRepeat(known: readonly SavedRepeat[] = [], repeat: FaultRepe
 }
 
 /** The findings of a device, the same objects while nothing was counted. */
-export const repeatFindings = keptBy((known: readonly SavedRepeat[]): readonly TimesFinding[] =>
+export const repeatFindings = memoizedBy((known: readonly SavedRepeat[]): readonly TimesFinding[] =>
   known.map(({ seen, ...repeat }) => ({ ...repeat, times: seen.map(([atMs]) => atMs) })),
 );

@@ -9,7 +9,7 @@ import { addTo } from './name-conflicts.ts';
 export class HardwareJoin {
   readonly #devices: readonly Device[];
   readonly #atAddress = new Map<string, Device[]>();
-  readonly #atNode = new Map<string, Device[]>();
+  readonly #byDeviceFile = new Map<string, Device[]>();
   readonly #byName = new Map<string, Device[]>();
 
   constructor(devices: readonly Device[]) {
@@ -17,7 +17,7 @@ export class HardwareJoin {
     for (const device of devices) {
       // A scalable function has the address of the function that carries it.
       if (device.pciAddress !== undefined && device.sfNumber === undefined) addTo(this.#atAddress, device.pciAddress, device);
-      for (const node of device.characterDevices ?? []) addTo(this.#atNode, node, device);
+      for (const node of device.characterDevices ?? []) addTo(this.#byDeviceFile, node, device);
       const names = [device.uuid, device.id, ...device.aliases].filter((name) => name !== undefined);
       for (const name of new Set(names.map((one) => one.toLowerCase()))) addTo(this.#byName, name, device);
     }
@@ -45,7 +45,7 @@ export class HardwareJoin {
     if (!fitsAddress(device, hardware) || (hardware.isPartition === true && device.parent === undefined)) return true;
     const given = new Set(hardware.deviceNodes ?? []);
     const { shared, ofPart } = this.#nodesOf(device);
-    return !hasNoOther(given, shared) || (haveForm(given, ofPart) && !ofPart.every((node) => given.has(node)));
+    return !hasNoOther(given, shared) || (hasSameKindOfNode(given, ofPart) && !ofPart.every((node) => given.has(node)));
   }
 
   #byUuid(hardware: ClaimHardware, uuid: string): Device | undefined {
@@ -73,7 +73,7 @@ export class HardwareJoin {
    */
   #byNodes(hardware: ClaimHardware, mayBe: (device: Device) => boolean): Device | undefined {
     const given = new Set(hardware.deviceNodes ?? []);
-    const touched = new Set([...given].flatMap((node) => this.#atNode.get(node) ?? []));
+    const touched = new Set([...given].flatMap((node) => this.#byDeviceFile.get(node) ?? []));
     const meant = [...touched].filter((device) => {
       const { shared, ofPart } = this.#nodesOf(device);
       if (device.parent === undefined) return hardware.isPartition !== true && shared.some((node) => given.has(node));
@@ -86,7 +86,7 @@ export class HardwareJoin {
 
   /** The nodes that no unrelated device has. `ofPart`: those that a part has and its parent has not. `shared`: all others. */
   #nodesOf(device: Device): { readonly shared: readonly string[]; readonly ofPart: readonly string[] } {
-    const relatives = (node: string): readonly Device[] => this.#atNode.get(node) ?? [];
+    const relatives = (node: string): readonly Device[] => this.#byDeviceFile.get(node) ?? [];
     const own = (device.characterDevices ?? []).filter(
       (node) => hasNumber(node) && relatives(node).every((other) => areRelated(device, other)),
     );
@@ -102,14 +102,14 @@ const hasNumber = (node: string): boolean => /\d/.test(node.slice(node.lastIndex
 /** Nodes of one kind differ in their numbers only. */
 const formOf = (node: string): string => node.replaceAll(/\d+/g, '#');
 
-function haveForm(given: ReadonlySet<string>, nodes: readonly string[]): boolean {
+function hasSameKindOfNode(given: ReadonlySet<string>, nodes: readonly string[]): boolean {
   const forms = new Set(nodes.map(formOf));
   return [...given].some((node) => forms.has(formOf(node)));
 }
 
 /** False when nodes of the kind of one of these are given, and none of these. */
 function hasNoOther(given: ReadonlySet<string>, nodes: readonly string[]): boolean {
-  return !haveForm(given, nodes) || nodes.some((node) => given.has(node));
+  return !hasSameKindOfNode(given, nodes) || nodes.some((node) => given.has(node));
 }
 
 const fitsAddress = (device: Device, { pciAddress }: ClaimHardware): boolean =>

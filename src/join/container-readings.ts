@@ -4,7 +4,7 @@ import type { HeldRecord } from '../model/device-record.ts';
 import { type ContainerName, containerNameOf } from '../model/device-use.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import { type CheckpointEntry, type PodFacts, type PodFactsByName, podName } from '../model/pod-resources.ts';
-import { chooser, keptBy, Readings } from '../model/readings.ts';
+import { chooser, memoizedBy, Readings } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerReadings } from '../model/snapshot.ts';
 import { addTo } from './name-conflicts.ts';
@@ -85,7 +85,7 @@ function sumOf(before: ProcessUse | undefined, { memoryUsedBytes, utilization, i
   return { utilization: isHidden ? undefined : engines, ...(memory === undefined ? {} : { memoryUsedBytes: memory }) };
 }
 
-type SeenDevice = Pick<HeldRecord, 'device' | 'holders' | 'readings' | 'processes' | 'strangers' | 'users'>;
+type ReadDevice = Pick<HeldRecord, 'device' | 'holders' | 'readings' | 'processes' | 'strangers' | 'users'>;
 
 /**
  * Assigns gauges to containers. A container that alone holds a device gets the device's gauges. Containers that share a device, also with
@@ -93,7 +93,7 @@ type SeenDevice = Pick<HeldRecord, 'device' | 'holders' | 'readings' | 'processe
  * name for each pod. No value is assigned twice, so sums over containers are correct. Counters of containers are in their accounts.
  */
 export function containerReadings(
-  devices: readonly SeenDevice[],
+  devices: readonly ReadDevice[],
   specs: ReadonlyMap<string, MetricSpec>,
   sources: PodSources,
 ): readonly ContainerReadings[] {
@@ -109,7 +109,7 @@ export function containerReadings(
     .filter(({ readings }) => readings.length > 0);
 }
 
-const gaugesOf = keptBy((specs: ReadonlyMap<string, MetricSpec>) =>
+const gaugesOf = memoizedBy((specs: ReadonlyMap<string, MetricSpec>) =>
   chooser((metric) => {
     const spec = specs.get(metric);
     return spec?.container === true && spec.type === 'gauge';
@@ -130,7 +130,7 @@ function oneAllocationPerContainer(holders: readonly Allocation[]): readonly All
 
 const order = (allocation: Allocation): string => `${allocation.resource}\u0000${allocation.deviceId}`;
 
-function sharedReadings(state: SeenDevice, sources: PodSources): readonly ContainerReadings[] {
+function sharedReadings(state: ReadDevice, sources: PodSources): readonly ContainerReadings[] {
   const byUsers = (state.users ?? []).map((user) => [containerNameOf(user), useOf(user.processes)] as const);
   return [...useByHolder(state.holders, state.processes, sources), ...byUsers].map(([holder, { memoryUsedBytes, utilization }]) =>
     owned(
@@ -144,7 +144,7 @@ function sharedReadings(state: SeenDevice, sources: PodSources): readonly Contai
   );
 }
 
-function owned(holder: ContainerName, state: SeenDevice, readings: ContainerReadings['readings']): ContainerReadings {
+function owned(holder: ContainerName, state: ReadDevice, readings: ContainerReadings['readings']): ContainerReadings {
   const { namespace, pod, container, resource } = holder;
   return { namespace, pod, container, resource, device: state.device.id, readings };
 }

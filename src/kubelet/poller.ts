@@ -5,7 +5,7 @@ import type { Allocation } from '../model/allocation.ts';
 import { defined } from '../model/defined.ts';
 import type { Observe } from '../model/observation.ts';
 import type { PodResources, PodResourcesReason } from '../model/pod-resources.ts';
-import { type HeldAttribution, keepThroughRestart, keptAllocations, NOTHING, withoutForgotten } from './allocations/allocations.ts';
+import { type CarriedAttribution, carriedAllocations, keepThroughRestart, NOTHING, withoutForgotten } from './allocations/allocations.ts';
 import { watchCheckpoint, watchSpecs } from './claims/watch.ts';
 import { type Failure, type ListResult, PodResourcesClient, type RequestCount, type RequestDurations } from './client/client.ts';
 import type { PodResourcesOptions } from './options.ts';
@@ -19,7 +19,7 @@ export interface PodResourcesPoller {
    */
   watch(): void;
   /** Ends the hold of pods whose devices the kubelet does not know any more. */
-  forget(isKnown: (allocation: Allocation) => boolean): void;
+  dropUnknown(isKnown: (allocation: Allocation) => boolean): void;
   /** The kubelet now knows all its pods: its next answer lacks none. */
   settled(): void;
   current(): PodResources;
@@ -81,7 +81,7 @@ class Poller implements PodResourcesPoller {
   readonly #next: Timer;
   readonly #look: Timer;
   #current: PodResources = NOTHING;
-  #known: HeldAttribution = NOTHING;
+  #known: CarriedAttribution = NOTHING;
   #capacity: Pick<PodResources, 'allocatable' | 'allocatableAskedMs'> = {};
   /** Identity of the socket that answered last. */
   #identity: string | undefined;
@@ -151,7 +151,7 @@ class Poller implements PodResourcesPoller {
     for (const directory of this.#specDirectories) this.#watches.push(watchSpecs(directory, soon, this.#clock));
   }
 
-  forget(isKnown: (allocation: Allocation) => boolean): void {
+  dropUnknown(isKnown: (allocation: Allocation) => boolean): void {
     this.#known = withoutForgotten(this.#known, isKnown);
     this.#current = { ...this.#current, ...this.#known };
   }
@@ -220,7 +220,7 @@ class Poller implements PodResourcesPoller {
     const isAnotherKubelet = this.#identity !== undefined && (this.#wasLost || identity !== this.#identity);
     if (isAnotherKubelet) this.#kubeletRestarted();
     const answer = this.#grace.isSet ? keepThroughRestart(this.#known, attribution) : { ...attribution, held: new Set<string>() };
-    const allocations = keptAllocations(this.#known.allocations, answer.allocations);
+    const allocations = carriedAllocations(this.#known.allocations, answer.allocations);
     if (allocations !== this.#known.allocations) this.#changedMs = this.#clock.monotonic();
     this.#known = { ...answer, allocations };
     this.#identity = identity;
@@ -235,7 +235,7 @@ class Poller implements PodResourcesPoller {
     if (!SAME_KUBELET.has(failure.reason)) this.#wasLost = true;
     if (failure.reason === 'rate-limited') this.#rejected();
     else this.#rejections = 0;
-    if (this.#holdIsOver) this.#forget();
+    if (this.#holdIsOver) this.#discardAnswers();
     this.#publish({}, failure);
   }
 
@@ -256,13 +256,13 @@ class Poller implements PodResourcesPoller {
     this.#holdIsOver = true;
     const { problem } = this.#current;
     if (problem === undefined) return;
-    this.#forget();
+    this.#discardAnswers();
     this.#publish({}, problem);
     this.#onChange('change');
   }
 
   /** The hold time expired without a new answer. */
-  #forget(): void {
+  #discardAnswers(): void {
     this.#known = NOTHING;
     this.#capacity = {};
   }

@@ -21,7 +21,7 @@ interface Named {
 }
 
 /** A condition as every text shows it. */
-export interface ToldCondition extends Named, Phased {
+export interface PhasedCondition extends Named, Phased {
   readonly reason: string;
   readonly message: string;
   readonly remedy: Remedy;
@@ -47,7 +47,7 @@ export const conditionHead = (condition: Named & Phased & { readonly reason: str
   withPhase(`${conditionName(condition)} (${condition.reason})`, condition);
 
 /** All of a condition in one line. The message of one that ended describes the past, and nothing is to be done. */
-export function conditionLine(condition: ToldCondition): string {
+export function conditionLine(condition: PhasedCondition): string {
   const { message, recovering } = condition;
   if (recovering !== undefined) return `${conditionHead(condition)}: it was '${message}'`;
   const remedy = remedyNow(condition);

@@ -87,7 +87,7 @@ export interface SavedRepeat extends Pick<FaultRepeat, 'type' | 'instance' | 're
 export const MOST_FAULT_LINES = 8;
 
 /** A fault with its device and its holders at that time. Repeats are added to it. Plain data, saved over restarts. */
-export interface KeptFault {
+export interface SavedFault {
   /** Unique on the node. */
   readonly id: string;
   /** Key of the device, `family/id`. */

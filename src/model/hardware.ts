@@ -68,7 +68,7 @@ export class HardwareKeys {
 }
 
 /** What was known of devices at an earlier time, to be found by their hardware. */
-export class KnownHardware<T extends { readonly device: Identified }> {
+export class HardwareIndex<T extends { readonly device: Identified }> {
   readonly #known: readonly T[];
   readonly #byName: ReadonlyMap<string, T>;
   /** Made at the first question for a device that has another name, which is rare. */

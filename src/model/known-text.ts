@@ -3,7 +3,7 @@
  * a path, an element of XML, a key of JSON, or a column. `#` is a number and `*` any text. `parent/name` also names the directory.
  * What has no name here can be an identity, so a capture replaces all of it.
  */
-export interface KnownNames {
+export interface NameVocabulary {
   /** Numbers and words: counters, sizes, states, labels of sensors. */
   readonly values?: readonly string[];
   /** Models, versions, part numbers: what all boards of a kind share. */
@@ -17,7 +17,7 @@ export interface KnownNames {
 }
 
 /** Output of a program that a family runs. An output in XML, JSON or with `columns` is known by its cells, and other lines by `lines`. */
-export interface KnownOutput extends KnownNames {
+export interface OutputVocabulary extends NameVocabulary {
   /** Last part of the path of the program. */
   readonly program: string;
   /** Lines that are no cells and may stay by their form: sentences of the program, tables. */
@@ -30,11 +30,11 @@ export interface KnownOutput extends KnownNames {
 }
 
 /** What a family understands of the sources that it reads. A capture keeps this and replaces everything else. */
-export interface KnownText {
-  readonly files?: KnownNames;
-  readonly outputs?: readonly KnownOutput[];
+export interface Vocabulary {
+  readonly files?: NameVocabulary;
+  readonly outputs?: readonly OutputVocabulary[];
   /** Keys of the JSON documents in a directory that an option names, by option: `probe.acme.log-directory`. The name of a file is an identity. */
-  readonly documents?: Readonly<Record<string, KnownNames>>;
+  readonly documents?: Readonly<Record<string, NameVocabulary>>;
   /** Programs of the vendor, whose names show nothing about who uses the machine. */
   readonly programs?: readonly string[];
   /** Words that say what kind of identity follows in a text, such as `uuid`, and names with digits that all boards of a kind share. */

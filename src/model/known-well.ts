@@ -7,7 +7,7 @@ import type { HealthState } from './health.ts';
  * the device is listed as healthy. All that speaks for a whole node asks here: pages, `top`, `publish`, `health`, node-problem-detector and
  * readiness.
  */
-export interface NodeView<D extends SeenDevice> {
+export interface NodeView<D extends DeviceAnswer> {
   readonly devices: readonly D[];
   /** Undefined when the agent does not tell it; nothing is then known to be well. */
   readonly families: readonly FamilyReading[] | undefined;
@@ -18,7 +18,7 @@ export interface NodeView<D extends SeenDevice> {
 }
 
 /** A device that the agent lists, in the form of its answers. */
-export interface SeenDevice {
+export interface DeviceAnswer {
   /** `family/id`. */
   readonly key: string;
   readonly health: { readonly state: HealthState };
@@ -33,7 +33,7 @@ export const NODE_CONDITIONS = ['DevicesUnhealthy', 'DevicesUnknown', 'DevicesMi
 export type NodeConditionType = (typeof NODE_CONDITIONS)[number];
 
 /** What is true of one condition of the node. */
-export interface NodeAnswer<D extends SeenDevice> {
+export interface NodeAnswer<D extends DeviceAnswer> {
   readonly status: 'True' | 'False' | 'Unknown';
   readonly reason: string;
   /** Names devices and families only, and has no text of a condition: such a text can name a process of a tenant. */
@@ -53,7 +53,10 @@ export function unreturnedDevices(families: readonly FamilyReading[] | undefined
 }
 
 /** Whether a device may be called well, so that what says that it is ill can be removed. */
-export function isKnownWell({ key, health: { state }, missingSince }: SeenDevice, families: readonly FamilyReading[] | undefined): boolean {
+export function isKnownWell(
+  { key, health: { state }, missingSince }: DeviceAnswer,
+  families: readonly FamilyReading[] | undefined,
+): boolean {
   const family = families?.find((one) => key.startsWith(`${one.family}/`));
   return family?.complete === true && missingSince === undefined && (state === 'healthy' || state === 'degraded');
 }
@@ -62,7 +65,7 @@ export function isKnownWell({ key, health: { state }, missingSince }: SeenDevice
  * Why a node cannot be called well, whatever the state of the devices that are listed; undefined when it can. What is known to be wrong comes
  * before what is not known.
  */
-export function nodeDoubt(view: NodeView<SeenDevice>): NodeAnswer<never> | undefined {
+export function nodeDoubt(view: NodeView<DeviceAnswer>): NodeAnswer<never> | undefined {
   const { families, expected = [] } = view;
   const tooFew = expected.find(areTooFew);
   if (tooFew !== undefined) return { status: 'True', reason: 'DevicesAbsent', text: expectedText(tooFew) };
@@ -79,7 +82,7 @@ export function nodeDoubt(view: NodeView<SeenDevice>): NodeAnswer<never> | undef
 }
 
 /** Answers one condition of the node. */
-export function nodeAnswer<D extends SeenDevice>(type: NodeConditionType, view: NodeView<D>): NodeAnswer<D> {
+export function nodeAnswer<D extends DeviceAnswer>(type: NodeConditionType, view: NodeView<D>): NodeAnswer<D> {
   const answer = (type === 'DevicesMissing' ? missing(view) : judged(type, view)) ?? nothingKnown(view) ?? WELL[type];
   if (view.fault === undefined || answer.status !== 'False') return answer;
   return { status: type === 'DevicesUnknown' ? 'True' : 'Unknown', reason: 'AgentFault', text: agentFaultText(view.fault) };
@@ -94,7 +97,7 @@ const WELL: Readonly<Record<NodeConditionType, NodeAnswer<never>>> = {
 };
 
 /** The conditions on health, while one holds or cannot be denied. */
-function judged<D extends SeenDevice>(type: NodeConditionType, view: NodeView<D>): NodeAnswer<D> | undefined {
+function judged<D extends DeviceAnswer>(type: NodeConditionType, view: NodeView<D>): NodeAnswer<D> | undefined {
   const isOfUnknown = type === 'DevicesUnknown';
   const inState = (state: HealthState): readonly D[] => view.devices.filter((device) => device.health.state === state);
   const [unhealthy, unknown] = [inState('unhealthy'), inState('unknown')];
@@ -117,7 +120,7 @@ function judged<D extends SeenDevice>(type: NodeConditionType, view: NodeView<D>
   return uncounted === undefined ? undefined : { status, reason: 'DevicesNotCounted', text: expectedText(uncounted) };
 }
 
-function missing<D extends SeenDevice>({ devices, families, expected = [] }: NodeView<D>): NodeAnswer<D> | undefined {
+function missing<D extends DeviceAnswer>({ devices, families, expected = [] }: NodeView<D>): NodeAnswer<D> | undefined {
   const isRead = (one: FamilyReading): boolean => one.complete;
   const gone = [
     ...devices.filter(({ missingSince }) => missingSince !== undefined).map(({ key }) => key),
@@ -135,11 +138,11 @@ function missing<D extends SeenDevice>({ devices, families, expected = [] }: Nod
 }
 
 /** A node without devices is well only where none is expected. */
-function nothingKnown({ devices, expected = [] }: NodeView<SeenDevice>): NodeAnswer<never> | undefined {
+function nothingKnown({ devices, expected = [] }: NodeView<DeviceAnswer>): NodeAnswer<never> | undefined {
   if (devices.length > 0) return undefined;
   if (expected.length > 0 && expected.every((one) => one.expected === 0)) return undefined;
   return { status: 'Unknown', reason: 'NoDeviceKnown', text: 'no device is known' };
 }
 
-const listed = (state: string, devices: readonly SeenDevice[]): string =>
+const listed = (state: string, devices: readonly DeviceAnswer[]): string =>
   `${devices.length} ${state}: ${devices.map(({ key }) => key).join(', ')}`;

@@ -1,7 +1,7 @@
 import { areSameLabels, type Reading, type SeriesChoice, type Value } from './metric.ts';
 
 /** Keeps what is derived from an object for as long as the object lives. */
-export function keptBy<K extends object, V>(derive: (key: K) => V): (key: K) => V {
+export function memoizedBy<K extends object, V>(derive: (key: K) => V): (key: K) => V {
   const kept = new WeakMap<K, V>();
   return (key) => {
     const known = kept.get(key);
@@ -93,7 +93,7 @@ export function ofMetric(readings: Readings, metric: string): readonly Reading[]
   return placesOf(readings, metric).map((at) => readings.at(at));
 }
 
-const placesOfMetrics = keptBy((all: readonly Series[]): ReadonlyMap<string, readonly number[]> => {
+const placesOfMetrics = memoizedBy((all: readonly Series[]): ReadonlyMap<string, readonly number[]> => {
   const places = new Map<string, number[]>();
   for (const [at, { metric }] of all.entries()) {
     const own = places.get(metric);
@@ -105,11 +105,11 @@ const placesOfMetrics = keptBy((all: readonly Series[]): ReadonlyMap<string, rea
 
 /** Chooses readings by their metric. The same readings give the same object, and so do the same series with other values. */
 export function chooser(isWanted: (metric: string) => boolean): (readings: Readings) => Readings {
-  const wanted = keptBy((all: readonly Series[]) => {
+  const wanted = memoizedBy((all: readonly Series[]) => {
     const places = all.flatMap(({ metric }, at) => (isWanted(metric) ? [at] : []));
     return { places, series: places.map((at) => all[at] as Series) };
   });
-  return keptBy(({ series: all, values, times }: Readings) => {
+  return memoizedBy(({ series: all, values, times }: Readings) => {
     const { places, series } = wanted(all);
     const chosen = places.map((at) => values[at] as Value);
     return new Readings(series, chosen, times && places.map((at) => times[at]));
@@ -133,7 +133,7 @@ export function joinedReadings(own: Readings, side: Readings): Readings {
 }
 
 const JOINED = new WeakMap<Readings, { readonly side: Readings; readonly joined: Readings }>();
-const joinedSeries = keptBy((own: readonly Series[]) => keptBy((side: readonly Series[]): readonly Series[] => [...own, ...side]));
+const joinedSeries = memoizedBy((own: readonly Series[]) => memoizedBy((side: readonly Series[]): readonly Series[] => [...own, ...side]));
 
 /** Value of the series with exactly these labels. Undefined when it was not read, or is no number. */
 export function seriesValue(readings: Readings, { metric, labels }: SeriesChoice): number | undefined {

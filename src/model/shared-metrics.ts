@@ -93,10 +93,10 @@ export interface OwnReading {
   readonly words?: Readonly<Record<number, string>>;
 }
 
-export type ShownReading = SharedReading | OwnReading;
+export type PageReading = SharedReading | OwnReading;
 
 /**
  * What people see first, keyed by `Device.kind`, the most telling first. The first is also the one that has a trend. Three that are known
  * are shown, so that a fourth takes the place of one that is not.
  */
-export type ShownReadings = Readonly<Record<string, readonly ShownReading[]>>;
+export type PageReadings = Readonly<Record<string, readonly PageReading[]>>;

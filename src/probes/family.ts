@@ -16,11 +16,11 @@ import type {
 } from '../model/declaration.ts';
 import type { Device } from '../model/device.ts';
 import type { ConditionSpec } from '../model/health.ts';
-import type { KnownText } from '../model/known-text.ts';
+import type { Vocabulary } from '../model/known-text.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { OptionSpecs, OptionValues } from '../model/options.ts';
 import type { Release } from '../model/release.ts';
-import type { ShownReadings } from '../model/shared-metrics.ts';
+import type { PageReadings } from '../model/shared-metrics.ts';
 import type { LogRow } from './kit/log-row.ts';
 
 /**
@@ -94,7 +94,7 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   /** What shows whether work on a device moves on. Without it, the family's devices are never said to wait. */
   readonly progress?: ProgressSpec;
   /** What page and terminal show first of each kind of device. Of a kind that is absent, they choose from the shared metrics. */
-  readonly shows?: ShownReadings;
+  readonly shows?: PageReadings;
   /** Needed only when the companion plugin can serve the devices. */
   access?(device: Device): DeviceAccess;
   /**
@@ -103,7 +103,7 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
    */
   replayOptions?(captured: CapturedSources): Readonly<Record<string, string>>;
   /** What the family understands of its sources. A capture with replaced names keeps this and nothing else. */
-  readonly known?: KnownText;
+  readonly known?: Vocabulary;
 }
 
 /** Reads the hardware of one family. It runs in a reader, a process that the agent kills when it hangs, so it may block. */

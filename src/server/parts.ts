@@ -8,11 +8,11 @@ import type { PluginStats } from '../model/agent-stats.ts';
 import type { ProblemSpec } from '../model/collection.ts';
 import type { ActivitySpec } from '../model/declaration.ts';
 import type { HealthEvent } from '../model/events.ts';
-import type { KeptFault } from '../model/fault.ts';
+import type { SavedFault } from '../model/fault.ts';
 import type { ConditionSpec } from '../model/health.ts';
 import type { ObservedSpans } from '../model/observed-spans.ts';
 import type { ReleaseAnswer, ReleaseRequest } from '../model/release.ts';
-import type { ShownReadings } from '../model/shared-metrics.ts';
+import type { PageReadings } from '../model/shared-metrics.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Access } from './access/access.ts';
 import type { ComparePassword } from './access/passwords.ts';
@@ -34,7 +34,7 @@ export interface IncidentSource {
   /** Resolves to undefined for an unknown id. Never rejects. */
   read(id: string): Promise<RecordRead | undefined>;
   /** Faults, the oldest first. */
-  faults?(): readonly KeptFault[];
+  faults?(): readonly SavedFault[];
 }
 
 /** Data sources of the server. It reads the latest snapshot, and never the hardware or the kubelet. */
@@ -72,7 +72,7 @@ export interface ServerDependencies {
     readonly name: string;
     readonly problems: readonly ProblemSpec[];
     readonly conditions?: readonly ConditionSpec[];
-    readonly shows?: ShownReadings;
+    readonly shows?: PageReadings;
     readonly activity?: ActivitySpec;
   }[];
   readonly version: string;

@@ -1,6 +1,6 @@
 import type { Server } from 'node:net';
 import type { Clock } from '../host/clock.ts';
-import { KeptSocket } from '../host/fs/kept-socket.ts';
+import { ReplacedSocket } from '../host/fs/replaced-socket.ts';
 import { type ChangeLog, createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { SocketName, SocketStats } from '../model/agent-stats.ts';
@@ -26,7 +26,7 @@ export interface SocketServer {
 export class AgentSockets {
   readonly #clock: Clock;
   readonly #changes: ChangeLog;
-  readonly #kept: { readonly server: SocketServer; readonly socket: KeptSocket }[] = [];
+  readonly #kept: { readonly server: SocketServer; readonly socket: ReplacedSocket }[] = [];
   readonly #refused: SocketStats[] = [];
   /** Sockets that another agent gave to this one. */
   #given: ReadonlySet<string> = new Set();
@@ -41,7 +41,7 @@ export class AgentSockets {
   /** Serves from now on, also when the socket cannot be made yet. Never rejects. */
   async keep(server: SocketServer): Promise<void> {
     const { name, path, mode, isOwnDirectory = false } = server;
-    const socket = await KeptSocket.open({
+    const socket = await ReplacedSocket.open({
       path,
       mode,
       makesDirectory: isOwnDirectory,

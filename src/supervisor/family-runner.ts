@@ -13,7 +13,7 @@ import type { FamilyState } from '../model/snapshot.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { HungPlaces, hungAt } from './hung-places.ts';
 import type { ReadAgain } from './posted-collection.ts';
-import type { Job, Outcome, OutcomeOf, Readers, StuckReader } from './readers.ts';
+import type { Job, Outcome, OutcomeOf, ReaderPool, StuckReader } from './reader-pool.ts';
 import { RunTally } from './run-tally.ts';
 
 /** A timer fires a little early, so the time is shorter than three default refreshes. */
@@ -53,7 +53,7 @@ export interface RunnerEvents {
 
 export interface RunnerDependencies {
   readonly clock: Clock;
-  readonly readers: Readers;
+  readonly readers: ReaderPool;
   readonly events: RunnerEvents;
   /** Whether the machine may have devices of the family. Default: true. Must return quickly. */
   readonly isPresent?: () => boolean;
@@ -78,7 +78,7 @@ export class FamilyRunner {
   readonly family: string;
   #settings: RunnerSettings;
   readonly #clock: Clock;
-  readonly #readers: Readers;
+  readonly #readers: ReaderPool;
   readonly #events: RunnerEvents;
   readonly #known: () => readonly Device[];
   readonly #counted: (() => FaultMark) | undefined;
@@ -201,7 +201,7 @@ export class FamilyRunner {
     return this.#readers.stuck(this.family).length;
   }
 
-  /** No further run begins. The readers end by themselves, see {@link Readers.close}. */
+  /** No further run begins. The readers end by themselves, see {@link ReaderPool.close}. */
   close(): void {
     this.#isClosed = true;
   }
@@ -243,7 +243,7 @@ export class FamilyRunner {
   #job(): Omit<Job, 'ids' | 'isFresh'> {
     const { family, timeoutMs } = this.#settings;
     return {
-      ...{ family, timeoutMs, closed: this.#hung.places, release: this.#release, isApart: this.#mustBeApart },
+      ...{ family, timeoutMs, leftOut: this.#hung.places, release: this.#release, isApart: this.#mustBeApart },
       start: () => {
         const { declared, options, roots } = this.#settings;
         return { declared, options, roots, known: this.#known(), counted: this.#counted?.() };
@@ -259,11 +259,11 @@ export class FamilyRunner {
     if (place === undefined) return;
     this.#isTrying = true;
     const isOfLibrary = this.#hung.isOfLibrary(place);
-    const closed = this.#hung.places.filter((other) => other !== place);
+    const leftOut = this.#hung.places.filter((other) => other !== place);
     const outcome = await this.#readers.run({
       ...this.#job(),
       ids: undefined,
-      closed,
+      leftOut,
       isTrial: true,
       isFresh: true,
       wake() {},

@@ -35,7 +35,7 @@ export interface Collect {
   /** Devices that are enough. The reader may collect all of them instead. */
   readonly ids?: ReadonlySet<string> | undefined;
   /** Places that must not be entered, because a step hangs there. */
-  readonly closed: readonly string[];
+  readonly leftOut: readonly string[];
   /** A request to close the driver; absent without one. */
   readonly release?: Release | undefined;
   readonly replay?: ReplayParts;

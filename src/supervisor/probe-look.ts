@@ -29,9 +29,9 @@ export async function collectChecked(probe: Probe, host: Host): Promise<Collecti
 export async function look(
   probe: Probe,
   host: Host,
-  { closed, exclude }: { readonly closed: readonly string[]; readonly exclude: unknown },
+  { leftOut, exclude }: { readonly leftOut: readonly string[]; readonly exclude: unknown },
 ): Promise<Collection> {
-  return limitCollection(withoutExcluded(leaveOut(await collectChecked(probe, host), closed, host.sys), exclude));
+  return limitCollection(withoutExcluded(leaveOut(await collectChecked(probe, host), leftOut, host.sys), exclude));
 }
 
 /** Reads devices alone; see {@link Probe.readAgain}. Without descriptors, their reads may lack values. */

@@ -76,24 +76,24 @@ async function collect(request: Collect): Promise<void> {
 }
 
 async function answerTo(request: Collect): Promise<FromReader> {
-  const { family, run, start, closed, replay, release, ids } = request;
+  const { family, run, start, leftOut, replay, release, ids } = request;
   const startedMs = performance.now();
   if (start !== undefined) await make(family, start, request);
   const one = hosted.get(family) as Hosted;
-  one.guard.closed = closed;
+  one.guard.leftOut = leftOut;
   one.replay = replay;
   if (!isDeepStrictEqual(one.release, release)) one.probe.release?.(release);
   one.release = release;
   const reads = ids && one.sender.encodeReads(readAgainChecked(one.probe, one.host, ids));
   if (reads !== undefined) return { kind: 'partial', run, reads };
-  const collection = await look(one.probe, one.host, { closed, exclude: one.start.options.exclude });
+  const collection = await look(one.probe, one.host, { leftOut, exclude: one.start.options.exclude });
   return { kind: 'collected', run, collection: one.sender.encode(collection), durationMs: performance.now() - startedMs };
 }
 
-async function make(family: string, start: ProbeStart, { closed, replay }: Collect): Promise<void> {
+async function make(family: string, start: ProbeStart, { leftOut, replay }: Collect): Promise<void> {
   await close(family);
   const { createProbe } = await familyOf(family, start.declared);
-  const guard = new StepGuard(closed, (step) => {
+  const guard = new StepGuard(leftOut, (step) => {
     if (running === undefined && (step === undefined || saidAtRest.has(step.path))) return;
     if (running === undefined && step !== undefined) saidAtRest.add(step.path);
     say(step);

@@ -28,7 +28,7 @@ const GAP_MS = minutes(1);
 /** A GPU with less memory in use has no process: a context alone takes more. */
 const UNUSED_BYTES = 256 * 1_048_576;
 
-interface SeenDevice {
+interface DeviceSample {
   readonly counters: Counters;
   readonly signals: Signals;
   readonly readMs: number;
@@ -58,7 +58,7 @@ interface Holder {
 export class WaitingTracker {
   #settings: WaitingSettings;
   #before: WaitingMemory;
-  #devices = new Map<string, SeenDevice>();
+  #devices = new Map<string, DeviceSample>();
   #units = new Map<string, Unit>();
   #soon: ReadonlySet<string> = new Set();
 
@@ -91,7 +91,7 @@ export class WaitingTracker {
     const records = new Map(devices.map((record) => [record.key, record]));
     const holders = holdersIn(usage);
     const units = new Map<string, Unit>();
-    const seen = new Map<string, SeenDevice>();
+    const seen = new Map<string, DeviceSample>();
     const soon = new Set<string>();
     const answers: ContainerWaiting[] = [];
     const owners = countOwners(holders);
@@ -129,7 +129,7 @@ export class WaitingTracker {
   }
 
   /** Takes the read of a device, if it is a new one. */
-  #look(seen: Map<string, SeenDevice>, record: HeldRecord): void {
+  #look(seen: Map<string, DeviceSample>, record: HeldRecord): void {
     const before = this.#devices.get(record.key);
     const { current, isUnread, device } = record;
     if (current === undefined || isUnread || current.monotonicMs === before?.readMs) {
@@ -151,7 +151,7 @@ export class WaitingTracker {
     }: Pick<WaitingInput, 'nowMs' | 'monotonicMs'> & {
       readonly gpus: readonly string[];
       readonly links: readonly string[];
-      readonly seen: ReadonlyMap<string, SeenDevice>;
+      readonly seen: ReadonlyMap<string, DeviceSample>;
     },
   ): void {
     const reads = links.map((key) => seen.get(key)?.readMs ?? Number.NEGATIVE_INFINITY);
@@ -239,7 +239,7 @@ function together(
   unit: Unit,
   gpus: readonly string[],
   links: readonly string[],
-  seen: ReadonlyMap<string, SeenDevice>,
+  seen: ReadonlyMap<string, DeviceSample>,
 ): Pick<Sample, 'busy' | 'activity' | 'power' | 'bytes' | 'watts' | 'unread'> {
   const missing: string[] = [];
   let [bytes, isRead] = [0, false];

@@ -3,7 +3,7 @@ import { headHtml, MOST_ROWS, sectionTitle, type TrendsByKey, tableRows } from '
 import type { BoardSection, BoardView } from '../board/view.ts';
 
 /** The rows of one device with what they were made of. */
-interface Shown {
+interface DeviceRows {
   elements: HTMLTableRowElement[];
   row: DeviceView;
   place: string;
@@ -12,7 +12,7 @@ interface Shown {
 /** Keeps the table of devices equal to a view. Only cells that changed are replaced, so that focus and selection stay. */
 export class DeviceTable {
   readonly #table: HTMLTableElement;
-  #shown = new Map<string, Shown>();
+  #shown = new Map<string, DeviceRows>();
   #head = '';
 
   constructor(table: HTMLTableElement) {
@@ -21,7 +21,7 @@ export class DeviceTable {
 
   show(sections: readonly BoardSection[], view: BoardView, trendOf: TrendsByKey, nowMs: number, isTrendNew: boolean): void {
     this.#showHead(view);
-    const next = new Map<string, Shown>();
+    const next = new Map<string, DeviceRows>();
     let left = MOST_ROWS;
     const bodies = sections.map(({ title, rows }, at) => {
       const all = tableRows(rows, view);
@@ -33,7 +33,7 @@ export class DeviceTable {
         const entry = this.#shown.get(name);
         if (entry?.row === row && entry.place === place && !isTrendNew) next.set(name, entry);
         else next.set(name, updated(entry, elementsOf(html(trendOf, nowMs).text), row, place));
-        elements.push(...(next.get(name) as Shown).elements);
+        elements.push(...(next.get(name) as DeviceRows).elements);
       }
       return elements;
     });
@@ -70,7 +70,7 @@ export class DeviceTable {
 }
 
 /** Takes over the cells that changed. The second row, with what is wrong, comes and goes. */
-function updated(entry: Shown | undefined, fresh: HTMLTableRowElement[], row: DeviceView, place: string): Shown {
+function updated(entry: DeviceRows | undefined, fresh: HTMLTableRowElement[], row: DeviceView, place: string): DeviceRows {
   if (entry === undefined) return { elements: fresh, row, place };
   const elements = fresh.map((one, at) => {
     const old = entry.elements[at];

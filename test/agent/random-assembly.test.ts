@@ -10,16 +10,16 @@ import { createHealthEngine } from '../../src/health/engine/engine.ts';
 import { createPolicy } from '../../src/health/policy/policy.ts';
 import { systemClock } from '../../src/host/clock.ts';
 import { FaultLedger } from '../../src/incidents/fault-ledger.ts';
-import { keptAllocations } from '../../src/kubelet/allocations/allocations.ts';
+import { carriedAllocations } from '../../src/kubelet/allocations/allocations.ts';
 import { createExposition, type Exposition } from '../../src/metrics/page/exposition.ts';
 import { type Allocation, allocationKey } from '../../src/model/allocation.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
 import type { ConditionSpec } from '../../src/model/health.ts';
-import { KeptStep } from '../../src/model/kept.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
 import type { CheckpointEntry } from '../../src/model/pod-resources.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
+import { StepCache } from '../../src/model/step-cache.ts';
 import { healthByState, kubeletDevices } from '../../src/plugin/offers/inventory.ts';
 import { ResourceOffers } from '../../src/plugin/offers/resource-offers.ts';
 import { RandomProbe } from '../support/random-collections.ts';
@@ -151,7 +151,7 @@ describe('a snapshot', () => {
       const page = exposition(() => shown);
       let held = podResources([]);
       let checkpoint: readonly CheckpointEntry[] = [];
-      const rows = new KeptStep<DeviceView>();
+      const rows = new StepCache<DeviceView>();
       const offers = offersOf(() => shown);
       for (let turn = 0; turn < 150; turn += 1) {
         const nowMs = (turn + 1) * TURN_MS;
@@ -164,7 +164,7 @@ describe('a snapshot', () => {
         if (pick(4) === 0) {
           const some = held.allocations.filter(() => pick(3) > 0);
           const all = new Map([...some, ...allocations(pick)].map((one) => [allocationKey(one), one]));
-          held = podResources(keptAllocations(held.allocations, [...all.values()]), { answeredAtMs: nowMs });
+          held = podResources(carriedAllocations(held.allocations, [...all.values()]), { answeredAtMs: nowMs });
         } else if (pick(3) === 0) held = structuredClone(held);
         if (pick(3) === 0) checkpoint = entries(held.allocations, pick);
         const inputs = (of: <T>(told: T) => T): Inputs => ({

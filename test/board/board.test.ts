@@ -10,7 +10,7 @@ import { DEFAULT_VIEW, viewOf } from '../../src/board/view.ts';
 import type { ActiveCondition } from '../../src/model/health.ts';
 import type { Reading } from '../../src/model/metric.ts';
 import { Readings } from '../../src/model/readings.ts';
-import type { ShownReading } from '../../src/model/shared-metrics.ts';
+import type { PageReading } from '../../src/model/shared-metrics.ts';
 import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';
 import { snapshot as sample, state, TAKEN_AT_MS } from '../metrics/sample.ts';
 import { allocation, device, podResources } from '../support/snapshots.ts';
@@ -291,7 +291,7 @@ describe('the readings of a row', () => {
   });
 
   it('of a kind that its family describes are those, as far as they are known', () => {
-    const shown: readonly ShownReading[] = [
+    const shown: readonly PageReading[] = [
       { label: 'Power', metric: 'device_toy_asleep', words: { 1: 'asleep' } },
       'memory',
       { label: 'Wear', metric: 'device_toy_wear_ratio', full: 1 },

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { boardOf } from '../../src/board/board.ts';
-import type { KnownIncident } from '../../src/board/incident.ts';
+import type { IncidentSummary } from '../../src/board/incident.ts';
 import { sayHtml } from '../../src/board/overview-html.ts';
 import { sentenceOf } from '../../src/board/summary.ts';
 import type { ActiveCondition } from '../../src/model/health.ts';
-import { KeptStep } from '../../src/model/kept.ts';
 import type { DeviceState } from '../../src/model/snapshot.ts';
+import { StepCache } from '../../src/model/step-cache.ts';
 import { snapshot as sample, state, TAKEN_AT_MS } from '../metrics/sample.ts';
 import { allocation, device, podResources } from '../support/snapshots.ts';
 
@@ -17,7 +17,7 @@ const lost = condition('GpuLost', FAULT_MS);
 const sick = { state: 'unhealthy', sinceMs: FAULT_MS, conditions: [lost] } as const;
 const gpu = (id: string, more: Partial<DeviceState> = {}, parent?: string): DeviceState =>
   state(device({ id, kind: 'gpu', ...(parent === undefined ? {} : { parent }) }), { verdict: sick, ...more });
-const record = (atMs: number, more: Partial<KnownIncident> = {}): KnownIncident => ({
+const record = (atMs: number, more: Partial<IncidentSummary> = {}): IncidentSummary => ({
   id: `at-${atMs - FAULT_MS}`,
   time: new Date(atMs).toISOString(),
   device: 'toy/a',
@@ -25,12 +25,12 @@ const record = (atMs: number, more: Partial<KnownIncident> = {}): KnownIncident 
   holders: ['training/llm-0-0/worker'],
   ...more,
 });
-const boardWith = (devices: readonly DeviceState[], incidents: readonly KnownIncident[]) =>
+const boardWith = (devices: readonly DeviceState[], incidents: readonly IncidentSummary[]) =>
   boardOf(
     { ...sample, allocations: [], families: [], podResources: podResources([], { answeredAtMs: TAKEN_AT_MS }), devices },
     { nowMs: TAKEN_AT_MS, incidents },
   );
-const said = (devices: readonly DeviceState[], incidents: readonly KnownIncident[]): string => sentenceOf(boardWith(devices, incidents));
+const said = (devices: readonly DeviceState[], incidents: readonly IncidentSummary[]): string => sentenceOf(boardWith(devices, incidents));
 
 describe('whom a fault hit', () => {
   it('is told when the pod has ended, and leads to the record', () => {
@@ -87,10 +87,10 @@ describe('whom a fault hit', () => {
   });
 
   it('leaves the row as it is while the record does not change', () => {
-    const kept = new KeptStep<ReturnType<typeof boardWith>['devices'][number]>();
+    const kept = new StepCache<ReturnType<typeof boardWith>['devices'][number]>();
     const one = record(FAULT_MS);
     const devices = [gpu('a')];
-    const rowOf = (incidents: readonly KnownIncident[]) =>
+    const rowOf = (incidents: readonly IncidentSummary[]) =>
       boardOf({ ...sample, allocations: [], devices }, { nowMs: TAKEN_AT_MS, incidents, kept }).devices[0];
     const before = rowOf([one]);
     expect(rowOf([one])).toBe(before);

@@ -2,16 +2,16 @@ import { describe, expect, it } from 'vitest';
 import { nodeProblem } from '../../src/health/journal/node-problem.ts';
 import { type FamilyReading, familyReading, familyReadingsIn } from '../../src/model/family-reading.ts';
 import type { HealthState } from '../../src/model/health.ts';
-import { isKnownWell, NODE_CONDITIONS, type NodeView, nodeAnswer, type SeenDevice } from '../../src/model/known-well.ts';
+import { type DeviceAnswer, isKnownWell, NODE_CONDITIONS, type NodeView, nodeAnswer } from '../../src/model/known-well.ts';
 import { familyState } from '../support/snapshots.ts';
 
-const device = (state: HealthState, more: Partial<SeenDevice> = {}): SeenDevice => ({ key: 'gpu/a', health: { state }, ...more });
+const device = (state: HealthState, more: Partial<DeviceAnswer> = {}): DeviceAnswer => ({ key: 'gpu/a', health: { state }, ...more });
 const READ: FamilyReading = { family: 'gpu', complete: true };
 const UNREAD: FamilyReading = { family: 'gpu', complete: false, problem: 'driver-not-loaded' };
 const LOST: FamilyReading = { ...READ, unreturned: ['b'] };
 const OTHER: FamilyReading = { family: 'nic', complete: true };
 
-const answers = (view: Partial<NodeView<SeenDevice>>): readonly string[] =>
+const answers = (view: Partial<NodeView<DeviceAnswer>>): readonly string[] =>
   NODE_CONDITIONS.map((type) => {
     const { status, reason } = nodeAnswer(type, { devices: [], families: [READ], expected: [], ...view });
     return `${status} ${reason}`;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type DeepPartial, ListPodResourcesResponse } from '../../src/generated/podresources/v1/api.ts';
-import { attributionFrom, keptAllocations } from '../../src/kubelet/allocations/allocations.ts';
+import { attributionFrom, carriedAllocations } from '../../src/kubelet/allocations/allocations.ts';
 
 type Pods = NonNullable<DeepPartial<ListPodResourcesResponse>['podResources']>;
 type Containers = NonNullable<Pods[number]['containers']>;
@@ -211,12 +211,12 @@ describe('allocations of the answer before', () => {
 
   it('are the same list while the answer has the same ones', () => {
     const before = answer(0);
-    expect(keptAllocations(before, answer(0))).toBe(before);
+    expect(carriedAllocations(before, answer(0))).toBe(before);
   });
 
   it('are other objects where they differ', () => {
     const before = answer(0);
-    const kept = keptAllocations(before, answer(1));
+    const kept = carriedAllocations(before, answer(1));
     expect(kept.map(({ numaNodes }) => numaNodes)).toEqual([[1], []]);
     expect(kept[1]).toBe(before[1]);
   });

@@ -88,9 +88,9 @@ describe('a restart of the kubelet', () => {
     const { kubelet, poller } = await nodeWithTwoPods();
     await kubelet.restart({ emptyForMs: Number.POSITIVE_INFINITY });
     await poller.refresh();
-    poller.forget(() => true);
+    poller.dropUnknown(() => true);
     expect(heldPods(poller)).toEqual(['eval', 'train']);
-    poller.forget(({ deviceId }) => deviceId !== 'gpu-1');
+    poller.dropUnknown(({ deviceId }) => deviceId !== 'gpu-1');
     expect(holders(poller)).toEqual(['train/main=vendor.com/gpu:gpu-0']);
     expect(heldPods(poller)).toEqual(['train']);
     await poller.refresh();

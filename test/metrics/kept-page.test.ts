@@ -3,7 +3,7 @@ import { createExposition } from '../../src/metrics/page/exposition.ts';
 import type { Format } from '../../src/metrics/page/page.ts';
 import type { DeviceReport } from '../../src/model/collection.ts';
 import type { Verdict } from '../../src/model/health.ts';
-import { keptBy, Readings, type Series } from '../../src/model/readings.ts';
+import { memoizedBy, Readings, type Series } from '../../src/model/readings.ts';
 import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';
 import { CollectionReceiver, CollectionSender } from '../../src/supervisor/posted-collection.ts';
 import { RandomProbe } from '../support/random-collections.ts';
@@ -11,8 +11,8 @@ import { type Choose, seeded } from '../support/seeded.ts';
 import { families, snapshot, state, stats } from './sample.ts';
 
 /** The same readings of declared metrics, of which the same series stay the same object. */
-const declared = keptBy((readings: Readings) => new Readings(declaredSeries(readings.series), readings.values, readings.times));
-const declaredSeries = keptBy((series: readonly Series[]) =>
+const declared = memoizedBy((readings: Readings) => new Readings(declaredSeries(readings.series), readings.values, readings.times));
+const declaredSeries = memoizedBy((series: readonly Series[]) =>
   series.map((one) => ({ ...one, metric: METRICS[one.metric.length % 4] as string })),
 );
 

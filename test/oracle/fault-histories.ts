@@ -7,7 +7,7 @@ import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceReport } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
-import type { KeptFault, SavedFaults } from '../../src/model/fault.ts';
+import type { SavedFault, SavedFaults } from '../../src/model/fault.ts';
 import type { PodResources } from '../../src/model/pod-resources.ts';
 import { KernelLogProbe } from '../../src/probes/nvidia/kernel-log.ts';
 import type { XidLine } from '../../src/probes/nvidia/xid-line.ts';
@@ -50,7 +50,7 @@ interface Happened {
 /** What is on the disk. */
 interface Disk {
   readonly faults: SavedFaults;
-  readonly kept: readonly KeptFault[];
+  readonly kept: readonly SavedFault[];
   /** The faults that were seen at that time. */
   readonly seen: ReadonlySet<Happened>;
 }
@@ -297,7 +297,7 @@ export class FaultHistory {
   }
 
   /** The faults of the list, with repeats. */
-  get listed(): readonly KeptFault[] {
+  get listed(): readonly SavedFault[] {
     return this.#agent?.ledger.kept ?? [];
   }
 

@@ -155,12 +155,12 @@ class InlineReader implements Reader {
     void probe?.close?.();
   }
 
-  #make({ family, start, closed }: Collect): void {
+  #make({ family, start, leftOut }: Collect): void {
     if (start === undefined) return;
     this.#close(family);
     const { families, clock, commands } = this.#surroundings;
     const { createProbe } = families.find(({ name }) => name === family) as DeviceFamily;
-    const guard: InlineGuard = new InlineGuard(this.#surroundings, closed, (step) => {
+    const guard: InlineGuard = new InlineGuard(this.#surroundings, leftOut, (step) => {
       // A process that hangs says nothing more.
       if (guard.hungPath !== undefined && step === undefined) return;
       this.#words += 1;
@@ -178,12 +178,12 @@ class InlineReader implements Reader {
   }
 
   async #collect(request: Collect): Promise<void> {
-    const { family, run, ids, closed } = request;
+    const { family, run, ids, leftOut } = request;
     const { weather } = this.#surroundings;
     try {
       this.#make(request);
       const { probe, host, guard, exclude, sender, receiver } = this.#hosted.get(family) as Hosted;
-      guard.closed = closed;
+      guard.leftOut = leftOut;
       probe.release?.(request.release);
       if (weather.isToCrash) {
         weather.isToCrash = false;
@@ -203,7 +203,7 @@ class InlineReader implements Reader {
           this.#listener.received({ kind: 'partial', run, reads: structuredClone(reads) });
         return;
       }
-      const sent = await look(probe, host, { closed, exclude });
+      const sent = await look(probe, host, { leftOut, exclude });
       const collection = sender.encode(sent);
       assert.deepStrictEqual(plain(receiver.decode(structuredClone(collection))), plain(sent));
       if (!this.hasExited && this.#hungGuard === undefined)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { HealthEvent } from '../../src/model/events.ts';
 import type { HealthState } from '../../src/model/health.ts';
-import { type KnownPast, statesIn } from '../../src/server/pages/health-timeline.ts';
+import { type HealthPast, statesIn } from '../../src/server/pages/health-timeline.ts';
 
 const KEY = 'nvidia/GPU-1';
 const NOW = 10_000;
@@ -20,11 +20,11 @@ const change = (timeMs: number, from: HealthState, to: HealthState): HealthEvent
   holders: [],
 });
 const span = (fromMs: number, untilMs: number) => ({ fromMs, untilMs });
-const toldSince = (ms: number, state: HealthState = 'healthy'): KnownPast['device'] => ({
+const toldSince = (ms: number, state: HealthState = 'healthy'): HealthPast['device'] => ({
   key: KEY,
   health: { state, since: new Date(ms).toISOString(), conditions: [] },
 });
-const past = (part: Partial<KnownPast> & { readonly state?: HealthState }): KnownPast => ({
+const past = (part: Partial<HealthPast> & { readonly state?: HealthState }): HealthPast => ({
   device: toldSince(0, part.state),
   events: [],
   watched: { spans: [span(0, NOW)], since: { [KEY]: 0 } },
@@ -33,7 +33,7 @@ const past = (part: Partial<KnownPast> & { readonly state?: HealthState }): Know
   ...part,
 });
 /** `healthy 0-10000`, or `? 0-10000` where nobody knows the state. */
-const told = (one: KnownPast): readonly string[] =>
+const told = (one: HealthPast): readonly string[] =>
   statesIn(one, 0).map(({ state = '?', fromMs, untilMs }) => `${state} ${fromMs}-${untilMs}`);
 
 describe('the past of a device', () => {

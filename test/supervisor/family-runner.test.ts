@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import type { Collection, HungStep } from '../../src/model/collection.ts';
 import type { FamilyRunner } from '../../src/supervisor/family-runner.ts';
 import type { Reader, StartReader } from '../../src/supervisor/messages.ts';
-import type { Readers } from '../../src/supervisor/readers.ts';
+import type { ReaderPool } from '../../src/supervisor/reader-pool.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { buildWithFamilies, type OtherBuild } from '../support/other-families.ts';
 import { plain } from '../support/snapshots.ts';
@@ -38,7 +38,7 @@ async function start(
   more: { isPresent?: () => boolean; hung?: readonly HungStep[]; isExpected?: boolean; timeoutMs?: number; isApart?: boolean } = {},
 ) {
   const { FamilyRunner: Runner } = await from.import<{ FamilyRunner: typeof FamilyRunner }>('supervisor/family-runner.js');
-  const { Readers: Pool } = await from.import<{ Readers: typeof Readers }>('supervisor/readers.js');
+  const { Readers: Pool } = await from.import<{ Readers: typeof ReaderPool }>('supervisor/reader-pool.js');
   const { startReader } = await from.import<{ startReader: StartReader }>('supervisor/reader-process.js');
   // The test advances the time, so a slow machine makes nothing hang.
   const clock = new ManualClock();

@@ -4,14 +4,14 @@ import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
 import { family } from '../../src/probes/nvidia/index.ts';
 import type { FamilyRunner } from '../../src/supervisor/family-runner.ts';
-import type { Readers } from '../../src/supervisor/readers.ts';
+import type { ReaderPool } from '../../src/supervisor/reader-pool.ts';
 import { liveNode } from '../probes/nvidia/scripted-machine.ts';
 import { hopper } from '../probes/nvidia/scripted-script.ts';
 import { probeOptions } from '../support/probe-options.ts';
 
 const DIST = join(process.cwd(), 'dist');
 const { FamilyRunner: Runner } = (await import(`${DIST}/supervisor/family-runner.js`)) as { FamilyRunner: typeof FamilyRunner };
-const { Readers: Pool } = (await import(`${DIST}/supervisor/readers.js`)) as { Readers: typeof Readers };
+const { Readers: Pool } = (await import(`${DIST}/supervisor/reader-pool.js`)) as { Readers: typeof ReaderPool };
 
 /** Two GPUs of the library in the place of NVIDIA's, with lines of the second one and of all. */
 function started(lines: readonly string[], ofAll = '') {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
 import type { FamilyRunner } from '../../src/supervisor/family-runner.ts';
 import type { StartReader } from '../../src/supervisor/messages.ts';
-import type { Readers } from '../../src/supervisor/readers.ts';
+import type { ReaderPool } from '../../src/supervisor/reader-pool.ts';
 import { buildWithFamilies, type OtherBuild } from '../support/other-families.ts';
 import { TOYS } from './toy-family.ts';
 
@@ -16,7 +16,7 @@ afterAll(() => rmSync(toys.root, { recursive: true, force: true }));
 
 it('makes another probe for other options, also when a run is in progress, and keeps it for equal ones', async () => {
   const { FamilyRunner: Runner } = await toys.import<{ FamilyRunner: typeof FamilyRunner }>('supervisor/family-runner.js');
-  const { Readers: Pool } = await toys.import<{ Readers: typeof Readers }>('supervisor/readers.js');
+  const { Readers: Pool } = await toys.import<{ Readers: typeof ReaderPool }>('supervisor/reader-pool.js');
   const { startReader } = await toys.import<{ startReader: StartReader }>('supervisor/reader-process.js');
   const sysfs = mkdtempSync(join(toys.root, 'sys-'));
   mkdirSync(join(sysfs, TOYS, 'a'), { recursive: true });

@@ -5,7 +5,7 @@ import { Readings } from '../../src/model/readings.ts';
 import { FamilyRunner, type TimedCollection } from '../../src/supervisor/family-runner.ts';
 import type { Collect, ReaderListener } from '../../src/supervisor/messages.ts';
 import { CollectionSender, type PostedReads } from '../../src/supervisor/posted-collection.ts';
-import { Readers } from '../../src/supervisor/readers.ts';
+import { ReaderPool } from '../../src/supervisor/reader-pool.ts';
 import { VirtualClock } from '../oracle/virtual-clock.ts';
 import { type Answer, scriptedReaders } from '../support/scripted-reader.ts';
 import { device, familyState, listed } from '../support/snapshots.ts';
@@ -21,7 +21,7 @@ function started() {
   let answerAll: Answer = () => {};
   let listener: ReaderListener | undefined;
   const sender = new CollectionSender();
-  const readers = new Readers(
+  const readers = new ReaderPool(
     clock,
     scriptedReaders((request, answer, given) => {
       asked.push(request);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { FamilyRunner } from '../../src/supervisor/family-runner.ts';
-import { Readers } from '../../src/supervisor/readers.ts';
+import { ReaderPool } from '../../src/supervisor/reader-pool.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { scriptedReaders } from '../support/scripted-reader.ts';
 import { listed } from '../support/snapshots.ts';
@@ -13,7 +13,7 @@ it('a family with a library that takes long delays no other from then on, and on
   /** Families that each reader has read. */
   const readers: Set<string>[] = [];
   const start = scriptedReaders(({ family }, answer) => answer(listed([]), took.get(family)));
-  const pool = new Readers(clock, (listener) => {
+  const pool = new ReaderPool(clock, (listener) => {
     const families = new Set<string>();
     readers.push(families);
     const reader = start(listener);

@@ -12,7 +12,7 @@ import type { Moment } from '../known-devices.ts';
 
 const NOBODY: readonly Allocation[] = [];
 
-interface HeldFacts {
+interface RecordInputs {
   /** The first snapshot of this run. */
   readonly begun: Moment;
   readonly now: Moment;
@@ -25,7 +25,7 @@ interface HeldFacts {
 }
 
 /** Adds the holders, and the readings that are not too old. */
-export function heldRecords(records: readonly DeviceRecord[], holders: Owners['holders'], facts: HeldFacts): readonly HeldRecord[] {
+export function heldRecords(records: readonly DeviceRecord[], holders: Owners['holders'], facts: RecordInputs): readonly HeldRecord[] {
   return records.map((record) => {
     const held = heldRecord(record, holders.get(record.key) ?? NOBODY, facts);
     const users = held.processes.filter((process) => !isAllowed(process, facts.limits));
@@ -34,7 +34,7 @@ export function heldRecords(records: readonly DeviceRecord[], holders: Owners['h
   });
 }
 
-function heldRecord(record: DeviceRecord, holders: readonly Allocation[], facts: HeldFacts): HeldRecord {
+function heldRecord(record: DeviceRecord, holders: readonly Allocation[], facts: RecordInputs): HeldRecord {
   const { begun, now, staleAfterMs } = facts;
   const key = facts.keys.of(record.device);
   const { read, outOfBand, readBeforeMs, wasHung } = record;

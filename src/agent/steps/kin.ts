@@ -1,7 +1,7 @@
 import { deviceKey } from '../../model/device.ts';
 import type { RecordsByKey } from '../../model/device-record.ts';
 
-export interface Kin {
+export interface Relatives {
   /** Keys of the parts of a device and of the whole that it is a part of. */
   of(key: string): readonly string[];
   parts(key: string): readonly string[];
@@ -10,7 +10,7 @@ export interface Kin {
 const NO_KEYS: readonly string[] = [];
 
 /** Relations between the present devices. A missing part does not make its GPU a whole with parts. */
-export function kinOf(known: RecordsByKey): Kin {
+export function kinOf(known: RecordsByKey): Relatives {
   const parts = new Map<string, string[]>();
   const wholes = new Map<string, string>();
   for (const [key, { device, missingSinceMs }] of known) {

@@ -1,6 +1,6 @@
 import { parseKmsgRecord } from '../../host/kernel-log/record.ts';
 import { parseSegfault } from '../../host/kernel-log/segfault.ts';
-import type { KnownText } from '../../model/known-text.ts';
+import type { Vocabulary } from '../../model/known-text.ts';
 import type { Shapes } from './shapes.ts';
 
 /** Numbers and flag of the header. A later field can name a task. */
@@ -14,7 +14,7 @@ const SUBJECT = /^ (?:SUBSYSTEM=[a-z_-]{1,32}|DEVICE=(?:\+pci:[0-9a-f]{4,8}:[0-9
  */
 export function redactRecord(
   record: string,
-  families: readonly KnownText[],
+  families: readonly Vocabulary[],
   programName: (name: string) => string,
   shapes: Shapes,
 ): string {
@@ -40,7 +40,7 @@ function exceptValues(text: string, [pattern, ...others]: readonly RegExp[], red
 /** The text with other names of programs; undefined when no parser understands it. */
 function namedText(
   record: NonNullable<ReturnType<typeof parseKmsgRecord>>,
-  families: readonly KnownText[],
+  families: readonly Vocabulary[],
   programName: (name: string) => string,
 ): string | undefined {
   const crash = parseSegfault(record);

@@ -1,4 +1,4 @@
-import type { KnownNames, KnownOutput, KnownText } from '../../model/known-text.ts';
+import type { NameVocabulary, OutputVocabulary, Vocabulary } from '../../model/known-text.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
 import type { Shape, Shapes } from './shapes.ts';
 
@@ -13,13 +13,13 @@ const TAG = /^(\/?)([A-Za-z_][\w.-]{0,63})((?:\s[^<>]*)?\/?)$/;
 
 /** Replaces what is not known in the output of one program. */
 export class OutputRedaction {
-  readonly #known: KnownOutput | undefined;
-  readonly #names: KnownNamesIndex;
+  readonly #known: OutputVocabulary | undefined;
+  readonly #names: VocabularyIndex;
   readonly #shapes: Shapes;
 
-  constructor(known: KnownOutput | undefined, shapes: Shapes) {
+  constructor(known: OutputVocabulary | undefined, shapes: Shapes) {
     this.#known = known;
-    this.#names = new KnownNamesIndex(known === undefined ? [] : [known]);
+    this.#names = new VocabularyIndex(known === undefined ? [] : [known]);
     this.#shapes = shapes;
   }
 
@@ -104,7 +104,7 @@ export class ProcessFiles {
   /** Names of vendors' programs, as the kernel cuts them. */
   readonly #ofVendors: ReadonlySet<string>;
 
-  constructor(pseudonyms: Pseudonyms, shapes: Shapes, families: readonly Pick<KnownText, 'programs'>[]) {
+  constructor(pseudonyms: Pseudonyms, shapes: Shapes, families: readonly Pick<Vocabulary, 'programs'>[]) {
     this.#ofVendors = new Set(families.flatMap(({ programs = [] }) => programs.map((name) => name.slice(0, NAME_LENGTH))));
     this.#pseudonyms = pseudonyms;
     this.#shapes = shapes;
@@ -168,7 +168,7 @@ export type Form = Shape | 'designs' | 'binary';
 const FORMS = ['texts', 'values', 'names', 'designs', 'binary'] as const satisfies readonly Form[];
 
 /** Files that more than one family reads, by the names that the kernel gives them. Source: Linux Documentation/ABI/testing. */
-export const KERNEL_FILES: KnownNames = {
+export const KERNEL_FILES: NameVocabulary = {
   values: [
     // PCI functions.
     ...['vendor', 'device', 'subsystem_vendor', 'subsystem_device', 'class', 'revision', 'numa_node', 'power_state', 'runtime_status'],
@@ -185,10 +185,10 @@ export const KERNEL_FILES: KnownNames = {
 const IDENTITY = /(?:^|\/)(?:\w*serial\w*|uuid|\w*guid|wwid|eui|nguid|unique_id|vpd|hostnqn|hostid)$/;
 
 /** Finds the form of a file or a cell by its name. */
-export class KnownNamesIndex {
+export class VocabularyIndex {
   readonly #patterns: readonly (readonly [Form, RegExp])[];
 
-  constructor(known: readonly KnownNames[]) {
+  constructor(known: readonly NameVocabulary[]) {
     this.#patterns = FORMS.flatMap((form) => {
       const names = [...new Set(known.flatMap((one) => one[form] ?? []))];
       return names.length === 0 ? [] : [[form, new RegExp(`(?:^|/)(?:${names.map(source).join('|')})$`)] as const];

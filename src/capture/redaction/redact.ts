@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import type { KnownText } from '../../model/known-text.ts';
+import type { Vocabulary } from '../../model/known-text.ts';
 import {
   type Capture,
   type CapturedCall,
@@ -11,7 +11,7 @@ import {
 } from '../format.ts';
 import { Documents, redactAnswer, redactLabels } from './documents.ts';
 import { redactRecord } from './kernel-log.ts';
-import { KERNEL_FILES, KnownNamesIndex, OutputRedaction, ProcessFiles } from './outputs.ts';
+import { KERNEL_FILES, OutputRedaction, ProcessFiles, VocabularyIndex } from './outputs.ts';
 import { Pseudonyms } from './pseudonyms.ts';
 import { Shapes } from './shapes.ts';
 
@@ -34,7 +34,7 @@ const PRINTABLE = /[ -~]{5,}/g;
 export function redactCapture(
   capture: Capture,
   hostNames: readonly string[],
-  families: readonly KnownText[],
+  families: readonly Vocabulary[],
   pseudonyms = new Pseudonyms(),
 ): Capture {
   const redaction = new Redaction(capture, hostNames, families, pseudonyms);
@@ -46,20 +46,20 @@ export function redactCapture(
 
 class Redaction {
   readonly #capture: Capture;
-  readonly #families: readonly KnownText[];
+  readonly #families: readonly Vocabulary[];
   readonly #pseudonyms: Pseudonyms;
   readonly #shapes: Shapes;
   readonly #documents: Documents;
   readonly #processes: ProcessFiles;
-  readonly #files: KnownNamesIndex;
+  readonly #files: VocabularyIndex;
   /** Names of interfaces and of the host, which are replaced in all texts however short they are. */
   readonly #short: Set<string>;
 
-  constructor(capture: Capture, hostNames: readonly string[], families: readonly KnownText[], pseudonyms: Pseudonyms) {
+  constructor(capture: Capture, hostNames: readonly string[], families: readonly Vocabulary[], pseudonyms: Pseudonyms) {
     this.#capture = capture;
     this.#families = families;
     this.#pseudonyms = pseudonyms;
-    this.#files = new KnownNamesIndex([KERNEL_FILES, ...families.flatMap(({ files }) => files ?? [])]);
+    this.#files = new VocabularyIndex([KERNEL_FILES, ...families.flatMap(({ files }) => files ?? [])]);
     this.#shapes = new Shapes(pseudonyms, new Set([...this.#designs(), ...this.#drivers()]), families);
     this.#documents = new Documents(pseudonyms, this.#shapes);
     this.#processes = new ProcessFiles(pseudonyms, this.#shapes, families);
@@ -169,7 +169,7 @@ class Redaction {
     return form === 'binary' ? entry : { file: this.#content(path, bytes.toString('utf8'), form) };
   }
 
-  #content(path: string, content: string, form: ReturnType<KnownNamesIndex['of']>): string {
+  #content(path: string, content: string, form: ReturnType<VocabularyIndex['of']>): string {
     if (path.startsWith('kubelet/')) return this.#documents.checkpoint(content);
     if (path.startsWith('cdi')) return this.#documents.cdiSpec(content);
     if (path.startsWith('claims/')) return this.#documents.metadata(content);

@@ -1,4 +1,4 @@
-import type { KnownText } from '../../model/known-text.ts';
+import type { Vocabulary } from '../../model/known-text.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
 
 /**
@@ -55,7 +55,7 @@ export class Shapes {
   constructor(
     pseudonyms: Pseudonyms,
     kept: ReadonlySet<string>,
-    families: readonly Pick<KnownText, 'formats' | 'worldwide' | 'deviceNames'>[],
+    families: readonly Pick<Vocabulary, 'formats' | 'worldwide' | 'deviceNames'>[],
   ) {
     this.#formats = new Set(families.flatMap(({ formats = [] }) => formats));
     this.#deviceNames = families.flatMap(({ deviceNames = [] }) => deviceNames);

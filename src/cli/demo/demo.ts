@@ -27,7 +27,7 @@ import { agentSettings, logSettings, nodeName } from '../settings.ts';
 import { stopSignal } from '../signals.ts';
 import { readVersion } from '../version.ts';
 import { type ControlServer, serveControl } from './control.ts';
-import { ToldStory } from './told-story.ts';
+import { DemoNarrator } from './narrator.ts';
 
 /** The demo refreshes more often than the default, so that users soon see changes. */
 const REFRESH = 'refresh.interval';
@@ -125,7 +125,7 @@ function environmentOf(flags: Flags): string {
 
 /** Writes what changes on the node, as it changes. */
 function tell(agent: RunningAgent, { families, output }: CommandContext): void {
-  const [story, declared] = [new ToldStory(), declaredBy(families)];
+  const [story, declared] = [new DemoNarrator(), declaredBy(families)];
   agent.follow((snapshot) => {
     const lines = story.lines(boardOf(snapshot, { nowMs: systemClock.now(), node: nodeName(), ...declared }));
     if (lines.length > 0) void output.write(`${lines.join('\n')}\n`);

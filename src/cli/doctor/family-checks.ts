@@ -9,7 +9,7 @@ import { BOARD_PATH, boardIn } from '../board-answer.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 
 /** The part of a collection that the check needs. */
-export interface Found {
+export interface FamilyCollection {
   readonly reports: readonly { readonly device: { readonly kind: string } }[];
   readonly source?: string | undefined;
 }
@@ -24,7 +24,7 @@ export async function checkFamilies(context: CheckContext): Promise<CheckResult[
 async function checkFamily(
   family: DeviceFamily,
   context: CheckContext,
-  probes: readonly ToldProbe[] | undefined,
+  probes: readonly ProbeStatus[] | undefined,
   devices: readonly Pick<Device, 'family' | 'kind'>[] | undefined,
 ): Promise<CheckResult[]> {
   const { configuration } = context;
@@ -45,23 +45,23 @@ async function checkFamily(
   return judgeFamily(family, collection, problems, onBus);
 }
 
-interface ToldProbe {
+interface ProbeStatus {
   readonly family: string;
   readonly succeeded?: boolean;
   readonly problems: readonly Problem[];
 }
 
 /** The probes of the running agent; undefined when none answers. */
-function probesIn(body: unknown): readonly ToldProbe[] | undefined {
+function probesIn(body: unknown): readonly ProbeStatus[] | undefined {
   const { probes } = (body ?? {}) as { readonly probes?: unknown };
-  const isTold = (one: Partial<ToldProbe> | null): boolean => typeof one?.family === 'string' && Array.isArray(one.problems);
+  const isTold = (one: Partial<ProbeStatus> | null): boolean => typeof one?.family === 'string' && Array.isArray(one.problems);
   return Array.isArray(probes) && probes.every(isTold) ? probes : undefined;
 }
 
 /** Compares the result of the probe with the devices on the PCI bus. */
 export function judgeFamily(
   family: Pick<DeviceFamily, 'name' | 'problems'>,
-  collection: Found | undefined,
+  collection: FamilyCollection | undefined,
   problems: readonly Problem[],
   onBus: readonly { readonly address: string; readonly hardware: { readonly what: string } }[],
 ): CheckResult[] {
@@ -91,7 +91,7 @@ export function judgeFamily(
   return found.length > 0 ? found : [ok(name, `${countByKind(devices.map(({ device }) => device.kind))}${sourceOf(collection)}`)];
 }
 
-const sourceOf = (collection: Found | undefined): string =>
+const sourceOf = (collection: FamilyCollection | undefined): string =>
   collection?.source === undefined || collection.reports.length === 0 ? '' : `, read by ${collection.source}`;
 
 function countByKind(kinds: readonly string[]): string {

@@ -4,7 +4,7 @@ import { pathOptions } from '../../host/options.ts';
 import type { Collection, Problem } from '../../model/collection.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import { FamilyRunner } from '../../supervisor/family-runner.ts';
-import { Readers } from '../../supervisor/readers.ts';
+import { ReaderPool } from '../../supervisor/reader-pool.ts';
 import { familyOptions } from '../settings.ts';
 import type { CheckContext } from './check.ts';
 
@@ -20,7 +20,7 @@ export async function runFamily(family: DeviceFamily, { configuration }: CheckCo
   const roots = configuration.section('path', pathOptions);
   const options = familyOptions(configuration, family);
   const { timeout } = configuration.section('refresh', refreshOptions);
-  const readers = new Readers(systemClock);
+  const readers = new ReaderPool(systemClock);
   const events = { changed() {}, wake() {}, crashed() {} };
   const settings = { family: family.name, options, roots, timeoutMs: timeout, isApart: true };
   const runner = new FamilyRunner(settings, { clock: systemClock, readers, events });

@@ -20,7 +20,7 @@ import { type DeclaredFamily, familyOf } from '../../probes/declared/family.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import { FamilyRunner } from '../../supervisor/family-runner.ts';
 import { isPresent } from '../../supervisor/probe-look.ts';
-import { Readers } from '../../supervisor/readers.ts';
+import { ReaderPool } from '../../supervisor/reader-pool.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { textTable } from '../text-table.ts';
 
@@ -59,7 +59,7 @@ function captured(declared: DeclaredFamily, root: string): DeclaredFamily {
 
 async function lookOnce(declared: DeclaredFamily, roots: Roots): Promise<FamilyCheck> {
   const family = familyOf(declared);
-  const readers = new Readers(systemClock);
+  const readers = new ReaderPool(systemClock);
   const runner = new FamilyRunner(
     { family: family.name, declared, options: defaultValues(family.options), roots, timeoutMs: TIMEOUT_MS },
     { clock: systemClock, readers, events: { changed() {}, wake() {}, crashed() {} } },

@@ -43,7 +43,7 @@ export async function runList(context: CommandContext): Promise<Ending> {
 }
 
 /** What there is to print. `allocations`: the answer about them, where it is printed. */
-interface Told {
+interface ListContent {
   readonly board: WholeBoard;
   readonly allocations?: object;
 }
@@ -54,7 +54,7 @@ const isData = (format: string): boolean => format === 'json' || format === 'yam
 const MOST_TRIES = 3;
 
 /** Asks the agent. Throws while it has no snapshot. */
-async function toldBy(ask: Ask, format: string): Promise<{ readonly told?: Told; readonly refusal?: Refusal | undefined }> {
+async function toldBy(ask: Ask, format: string): Promise<{ readonly told?: ListContent; readonly refusal?: Refusal | undefined }> {
   for (let tries = 1; ; tries += 1) {
     const { answer, refusal } = await ask(isData(format) ? '/api/v1/devices' : BOARD_PATH);
     if (answer?.status === 503) throw new UserError('agent-not-ready', {});
@@ -112,7 +112,7 @@ function formOf({ output, by = 'device', watch }: CommandContext['options']): Te
   return { isWide: output === 'wide', group: GROUPS[String(by)] ?? 'tree' };
 }
 
-async function written({ board, allocations }: Told, format: string, form: TextForm): Promise<string> {
+async function written({ board, allocations }: ListContent, format: string, form: TextForm): Promise<string> {
   if (!isData(format)) return boardText(board, fitted(form));
   const text = jsonText({ ...board, ...allocations }, 2);
   if (format === 'json') return text;

@@ -1,5 +1,5 @@
 import { conditionName } from '../../model/condition-text.ts';
-import { type NodeConditionType as ConditionType, NODE_CONDITIONS, nodeAnswer, type SeenDevice } from '../../model/known-well.ts';
+import { type NodeConditionType as ConditionType, type DeviceAnswer, NODE_CONDITIONS, nodeAnswer } from '../../model/known-well.ts';
 import { shortened } from '../../model/one-line.ts';
 import { type AgentView, nodeViewOf } from './view.ts';
 
@@ -44,7 +44,7 @@ export function stopped(types: readonly ConditionType[]): readonly ConditionCont
 }
 
 /** Devices with their worst condition and its remedy. The text of a condition is left out: it can name processes of tenants. */
-function listed(what: string, found: readonly SeenDevice[], { feed, board }: AgentView): string {
+function listed(what: string, found: readonly DeviceAnswer[], { feed, board }: AgentView): string {
   const byKey = new Map(board.devices.map((device) => [device.key, device]));
   const texts = found.map(({ key }) => {
     const worst = byKey.get(key)?.health.conditions[0];

@@ -1,7 +1,7 @@
 import { defined } from '../../model/defined.ts';
 import { deviceKey } from '../../model/device.ts';
 import { type FamilyReading, familyReadingsIn } from '../../model/family-reading.ts';
-import type { NodeView, SeenDevice } from '../../model/known-well.ts';
+import type { DeviceAnswer, NodeView } from '../../model/known-well.ts';
 import type { WholeBoard } from '../../server/api/views.ts';
 
 /** One device in the health feed. */
@@ -24,9 +24,9 @@ export interface AgentView {
 const STATES = { HEALTHY: 'healthy', UNHEALTHY: 'unhealthy', UNKNOWN: 'unknown' } as const;
 
 /** What the agent says, for the rule about what may be called well. */
-export function nodeViewOf({ feed, board, families }: AgentView): NodeView<SeenDevice> {
+export function nodeViewOf({ feed, board, families }: AgentView): NodeView<DeviceAnswer> {
   const byKey = new Map(board.devices.map((device) => [device.key, device]));
-  const seen = feed.map((device): SeenDevice => {
+  const seen = feed.map((device): DeviceAnswer => {
     const key = deviceKey(device);
     const { missingSince, stale } = byKey.get(key) ?? {};
     return defined({ key, health: { state: STATES[device.state] }, missingSince, stale });

@@ -5,9 +5,9 @@ import {
   appearedAt,
   conditionsOf,
   type DeviceView,
+  type DisplayReading,
   modelText,
   remedyOf,
-  type ShownValue,
   stateOf,
   userName,
   usersText,
@@ -216,8 +216,8 @@ function readingColumn(rows: readonly ViewRow[], slot: number, { isUtf8, text: f
   if (present.length === 0) return [];
   const hasBars = form === undefined && present.some(({ ratio }) => ratio !== undefined);
   // Beside a bar the limit is the length of the bar, as on the page.
-  const valueText = (reading: ShownValue): string => (hasBars ? presentText(reading) : reading.text);
-  const text = (reading: ShownValue): string => `${reading.label} ${valueText(reading)}`;
+  const valueText = (reading: DisplayReading): string => (hasBars ? presentText(reading) : reading.text);
+  const text = (reading: DisplayReading): string => `${reading.label} ${valueText(reading)}`;
   const isFirst = slot === 0;
   const head = isFirst ? 'READINGS' : '';
   const longest = Math.max(widthOf(head), ...present.map((reading) => widthOf(text(reading))));

@@ -11,7 +11,7 @@ import type { DeviceDetail } from './detail.ts';
 import { deviceLines } from './device-view.ts';
 import { headerLines, type SourceState } from './header.ts';
 import { type Item, itemsOf, withReasons } from './items.ts';
-import { type Shown, settled, type TopState } from './state.ts';
+import { type ScreenLayout, settled, type TopState } from './state.ts';
 
 /** All that a frame shows. */
 export interface Picture {
@@ -30,7 +30,7 @@ export interface Frame {
   readonly lines: readonly Line[];
   /** The state with its window moved to the chosen item. */
   readonly state: TopState;
-  readonly shown: Shown;
+  readonly shown: ScreenLayout;
   /** The device that it shows beside or below the list. */
   readonly chosen?: Pick<DeviceView, 'key' | 'family' | 'id'>;
 }

@@ -1,4 +1,4 @@
-import type { ShownValue } from '../../board/device-view.ts';
+import type { DisplayReading } from '../../board/device-view.ts';
 import { highest } from '../../board/spark.ts';
 import type { Trend } from '../../board/trend.ts';
 
@@ -18,7 +18,7 @@ export function sparkText(trend: Trend, full: number | undefined, cells: number)
 }
 
 /** The limit of a reading, in the unit of its value. A share of 0 still is one of 1. */
-export function fullOf({ value, ratio, text }: ShownValue): number | undefined {
+export function fullOf({ value, ratio, text }: DisplayReading): number | undefined {
   if (value !== undefined && ratio) return value / ratio;
   return ratio === 0 && text.endsWith(' %') ? 1 : undefined;
 }

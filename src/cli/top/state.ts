@@ -37,7 +37,7 @@ export const FIRST_STATE: TopState = {
 };
 
 /** What a key needs to know of the screen. */
-export interface Shown {
+export interface ScreenLayout {
   readonly items: readonly Item[];
   /** Lines for items, or for the text of a device. */
   readonly room: number;
@@ -48,7 +48,7 @@ export interface Shown {
 const LONGEST_FILTER = 200;
 
 /** State after a key; undefined to end. */
-export function pressed(state: TopState, key: Key, shown: Shown): TopState | undefined {
+export function pressed(state: TopState, key: Key, shown: ScreenLayout): TopState | undefined {
   if (key === 'ctrl-c') return undefined;
   if (state.isTyping) return typed(state, key);
   if (key === 'q') return undefined;
@@ -64,7 +64,7 @@ function typed(state: TopState, key: Key): TopState {
   return [...key].length === 1 ? { ...state, filter: (state.filter + key).slice(0, LONGEST_FILTER) } : state;
 }
 
-function onBoard(state: TopState, key: Key, { items, room }: Shown): TopState {
+function onBoard(state: TopState, key: Key, { items, room }: ScreenLayout): TopState {
   const to = (at: number): TopState => {
     const place = placeNear(items, Math.max(0, Math.min(at, items.length - 1)), at === state.at + 1);
     return { ...state, at: place, chosen: items[place]?.id };
@@ -121,7 +121,7 @@ function opened(state: TopState, item: Item | undefined): TopState {
 }
 
 /** Keys on a screen of text. */
-function onText(state: TopState, key: Key, { room, length }: Shown): TopState {
+function onText(state: TopState, key: Key, { room, length }: ScreenLayout): TopState {
   const to = (scroll: number): TopState => ({ ...state, scroll: Math.max(0, Math.min(scroll, length - room)) });
   switch (key) {
     case 'up':

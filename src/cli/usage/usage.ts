@@ -44,12 +44,12 @@ export async function runUsage(context: CommandContext): Promise<Ending> {
   return { status: 0 };
 }
 
-interface Found {
+interface UsageAnswer {
   readonly report: ApiReport | undefined;
   readonly source: 'agent' | 'ledger';
 }
 
-async function reportFor(context: CommandContext, query: UsageQuery): Promise<Found> {
+async function reportFor(context: CommandContext, query: UsageQuery): Promise<UsageAnswer> {
   const { configuration, families, logger, options } = context;
   const path = `/api/usage?since=${query.since}ms&by=${encodeURIComponent(query.by)}${query.family === undefined ? '' : `&family=${query.family}`}`;
   const { answer, refusal } = await askFor(context)(path);

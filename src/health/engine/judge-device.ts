@@ -4,7 +4,7 @@ import { durationText } from '../../model/duration.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { Finding, HealthState, Verdict } from '../../model/health.ts';
 import { conditionEvent, type EventContext, eventHolders, renamedEvent, stateEvent } from '../journal/event-text.ts';
-import { asKept, NO_LEVELS } from '../policy/levels.ts';
+import { NO_LEVELS, storedLevels } from '../policy/levels.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ, FLAPPING } from '../policy/own-conditions.ts';
 import { type ConditionPolicy, conditionPolicy, type HealthPolicy } from '../policy/policy.ts';
 import { type Evidence, isEmpty, type StepTime, stepConditions } from './conditions.ts';
@@ -94,7 +94,7 @@ export function judgeDevice(
     transitions,
     conditions,
     rates: facts.rates,
-    ...asKept(facts.levels),
+    ...storedLevels(facts.levels),
     ...(user === undefined ? {} : { user }),
     wasRead: judged.wasRead,
     ...(unchecked.length === 0 ? {} : { unchecked }),

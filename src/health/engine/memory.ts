@@ -2,7 +2,7 @@ import type { HungStep } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { LastHolders } from '../../model/device-use.ts';
 import type { EventHolder, HealthEvent } from '../../model/events.ts';
-import type { KeptFault, SavedFaults } from '../../model/fault.ts';
+import type { SavedFault, SavedFaults } from '../../model/fault.ts';
 import type { HealthState, Remedy, Severity } from '../../model/health.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
 import type { Levels } from '../policy/levels.ts';
@@ -76,7 +76,7 @@ export interface HealthMemory {
   readonly unreturned?: Readonly<Record<string, UnreturnedDevice>>;
   /** What was counted of faults, as the agent keeps it, and the faults themselves. */
   readonly faults?: SavedFaults;
-  readonly faultList?: readonly KeptFault[];
+  readonly faultList?: readonly SavedFault[];
   /** When the agent judged, also before this run. */
   readonly watched?: ObservedSpans;
 }

@@ -1,8 +1,8 @@
-import { conditionLine, nameWithPhase, type ToldCondition } from '../../model/condition-text.ts';
+import { conditionLine, nameWithPhase, type PhasedCondition } from '../../model/condition-text.ts';
 import { seconds } from '../../model/duration.ts';
 import type { HealthState, Severity } from '../../model/health.ts';
 import { pendingTrouble } from '../../model/health.ts';
-import { type NodeConditionType, type NodeView, nodeAnswer, nodeDoubt, type SeenDevice } from '../../model/known-well.ts';
+import { type DeviceAnswer, type NodeConditionType, type NodeView, nodeAnswer, nodeDoubt } from '../../model/known-well.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ } from '../policy/own-conditions.ts';
 
 /** node-problem-detector cuts longer lines by default. */
@@ -14,11 +14,11 @@ export interface NodeProblem {
   readonly message: string;
 }
 
-interface JudgedCondition extends ToldCondition {
+interface JudgedCondition extends PhasedCondition {
   readonly severity: Severity;
 }
 
-export interface JudgedState extends SeenDevice {
+export interface JudgedState extends DeviceAnswer {
   readonly health: {
     readonly state: HealthState;
     /** Time since which it has the state. */

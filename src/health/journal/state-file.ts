@@ -10,7 +10,7 @@ import {
   SavedStateFile,
 } from '../../host/fs/saved-state.ts';
 import { readUntrustedFile } from '../../host/fs/untrusted-file.ts';
-import type { KeptFault } from '../../model/fault.ts';
+import type { SavedFault } from '../../model/fault.ts';
 import type { HealthMemory } from '../engine/memory.ts';
 import { unreturnedAtBoot } from '../engine/unreturned.ts';
 import { MEMORY_SCHEMA } from './memory-schema.ts';
@@ -41,7 +41,7 @@ export const encodeState = (state: HealthMemory, bootId: string): Promise<string
 export const decodeState = (text: string, bootId: string): Promise<StateRead> => stateOf(decodeSaved(FORMAT, text), bootId);
 
 /** The faults in a state file, whatever its boot; none when it cannot be read. */
-export async function keptFaultsIn(path: string): Promise<readonly KeptFault[]> {
+export async function savedFaultsIn(path: string): Promise<readonly SavedFault[]> {
   const { text } = await readUntrustedFile(path, MAX_STATE_BYTES);
   return text === undefined ? [] : ((await decodeState(text, '')).faultList ?? []);
 }

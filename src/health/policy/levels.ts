@@ -21,7 +21,7 @@ export function withLevels(known: Levels, read: ReadonlyMap<string, number>): Le
 }
 
 /** Field of a device's memory; absent when there are no levels, as for most devices. */
-export function asKept(levels: Levels): { readonly levels?: Levels } {
+export function storedLevels(levels: Levels): { readonly levels?: Levels } {
   for (const _ in levels.highest) return { levels };
   return {};
 }

@@ -30,7 +30,7 @@ export type DocumentRead<T> = Parsed<T> | DocumentProblem;
 
 export const isProblem = <T>(read: DocumentRead<T>): read is DocumentProblem => 'code' in read;
 
-interface Kept<T> {
+interface CachedDocument<T> {
   readonly mark: string;
   readonly wanted: ReadonlySet<string>;
   readonly read: DocumentRead<T>;
@@ -42,9 +42,9 @@ interface Kept<T> {
  */
 export class DocumentCache<T> {
   readonly #settings: DocumentCacheSettings<T>;
-  #known = new Map<string, Kept<T>>();
+  #known = new Map<string, CachedDocument<T>>();
   /** The files that this round used. */
-  #used = new Map<string, Kept<T>>();
+  #used = new Map<string, CachedDocument<T>>();
   #roundBytes = 0n;
 
   constructor(settings: DocumentCacheSettings<T>) {

@@ -22,20 +22,20 @@ const REPEAT_MS = 100;
  */
 export class StepGuard {
   /** Places that are not entered. */
-  closed: readonly string[];
+  leftOut: readonly string[];
   readonly #say: (step: Step | undefined) => void;
   #said: string | undefined;
   #saidMs = 0;
   #isLeaving = false;
 
-  constructor(closed: readonly string[] = [], say: (step: Step | undefined) => void = () => {}) {
-    this.closed = closed;
+  constructor(leftOut: readonly string[] = [], say: (step: Step | undefined) => void = () => {}) {
+    this.leftOut = leftOut;
     this.#say = say;
   }
 
-  /** Begins a step. Returns an errno name without beginning it when its place is closed. */
+  /** Begins a step. Returns an errno name without beginning it when its place is left out. */
   enter(path: string, kind: StepKind = 'file', file?: StepPlace): string | undefined {
-    if (this.isClosed(path)) return 'EHUNG';
+    if (this.isLeftOut(path)) return 'EHUNG';
     const place = kind === 'call' ? path : (file?.place ?? deviceDirectory(path));
     if (file !== undefined) file.place = place;
     const nowMs = Date.now();
@@ -57,8 +57,8 @@ export class StepGuard {
     });
   }
 
-  isClosed(path: string): boolean {
-    return this.closed.length > 0 && this.closed.some((place) => path === place || path.startsWith(`${place}/`));
+  isLeftOut(path: string): boolean {
+    return this.leftOut.length > 0 && this.leftOut.some((place) => path === place || path.startsWith(`${place}/`));
   }
 }
 

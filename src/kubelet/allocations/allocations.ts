@@ -8,7 +8,6 @@ import type {
   TopologyInfo,
 } from '../../generated/podresources/v1/api.ts';
 import { type Allocation, allocationKey } from '../../model/allocation.ts';
-import { keptList } from '../../model/kept.ts';
 import {
   type Allocatable,
   type ExclusiveResources,
@@ -16,6 +15,7 @@ import {
   type PodExclusiveResources,
   podName,
 } from '../../model/pod-resources.ts';
+import { sameListWhenEqual } from '../../model/step-cache.ts';
 
 /** Content of one `List` answer, sorted independently of the kubelet's order. */
 export interface Attribution {
@@ -183,10 +183,10 @@ export function allocatableFrom(response: AllocatableResourcesResponse): Allocat
 }
 
 /** The allocations of an answer. Those that the answer before had are the same objects, and all together are the same list. */
-export function keptAllocations(before: readonly Allocation[], now: readonly Allocation[]): readonly Allocation[] {
+export function carriedAllocations(before: readonly Allocation[], now: readonly Allocation[]): readonly Allocation[] {
   if (before === now) return now;
   const known = new Map(before.map((one) => [allocationKey(one), one]));
-  return keptList(
+  return sameListWhenEqual(
     before,
     now.map((one) => {
       const same = known.get(allocationKey(one));
@@ -196,19 +196,19 @@ export function keptAllocations(before: readonly Allocation[], now: readonly All
 }
 
 /** An attribution that also contains allocations from earlier answers. */
-export interface HeldAttribution extends Attribution {
+export interface CarriedAttribution extends Attribution {
   /** Keys of the allocations that were not in the last answer. */
   readonly held: ReadonlySet<string>;
 }
 
-export const NOTHING: HeldAttribution = { allocations: [], exclusive: [], podExclusive: [], held: new Set() };
+export const NOTHING: CarriedAttribution = { allocations: [], exclusive: [], podExclusive: [], held: new Set() };
 
 /**
  * Merges the previous attribution into an answer that was given soon after a kubelet restart. Until its pod sources are ready, a
  * kubelet answers with few pods or none. The answer wins on a conflict: a container listed with devices of a resource holds only
  * those, and a device id or CPU listed for another pod now belongs to that pod.
  */
-export function keepThroughRestart(before: Attribution, answer: Attribution): HeldAttribution {
+export function keepThroughRestart(before: Attribution, answer: Attribution): CarriedAttribution {
   const listed = new Set(answer.allocations.map(slotKey));
   const owners = new Set(answer.allocations.filter((allocation) => allocation.claim === undefined).map(deviceKey));
   const all = new Map(answer.allocations.map((allocation) => [allocationKey(allocation), allocation]));
@@ -229,7 +229,7 @@ export function keepThroughRestart(before: Attribution, answer: Attribution): He
 }
 
 /** Without the held pods of which the kubelet has forgotten a device: they have ended. Claims and CPUs of such a pod end with it. */
-export function withoutForgotten(attribution: HeldAttribution, isKnown: (allocation: Allocation) => boolean): HeldAttribution {
+export function withoutForgotten(attribution: CarriedAttribution, isKnown: (allocation: Allocation) => boolean): CarriedAttribution {
   const { allocations, held } = attribution;
   const isHeld = (one: Allocation): boolean => held.has(allocationKey(one));
   const ended = new Set(allocations.filter((one) => isHeld(one) && one.claim === undefined && !isKnown(one)).map(podName));

@@ -16,7 +16,7 @@ import { type CallError, type CallResult, GrpcConnection, type Method, OTHER_TYP
 import { DurationTally } from '../../model/duration-counts.ts';
 import type { Observe, ObservedRequest } from '../../model/observation.ts';
 import type { Allocatable, PodResourcesReason } from '../../model/pod-resources.ts';
-import { keptBy } from '../../model/readings.ts';
+import { memoizedBy } from '../../model/readings.ts';
 import { type Attribution, allocatableFrom, attributionFrom } from '../allocations/allocations.ts';
 import type { PodResourcesOptions } from '../options.ts';
 import { areSameEntries, entriesIn } from './entries.ts';
@@ -170,8 +170,8 @@ const LIST = unordered(v1.list, (bytes) => ListPodResourcesResponse.decode(bytes
 const LIST_ALPHA = unordered(v1alpha1.list, (bytes) => ListPodResourcesResponse.fromPartial(ListPodResourcesResponseAlpha.decode(bytes)));
 const ALLOCATABLE = unordered(v1.getAllocatableResources, (bytes) => AllocatableResourcesResponse.decode(bytes));
 
-const attributionOf = keptBy(attributionFrom);
-const allocatableOf = keptBy(allocatableFrom);
+const attributionOf = memoizedBy(attributionFrom);
+const allocatableOf = memoizedBy(allocatableFrom);
 
 /** Why one request failed. `message` is identical for repeated failures with the same cause. */
 export interface Failure {

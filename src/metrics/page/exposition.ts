@@ -3,7 +3,7 @@ import { createGzip } from 'node:zlib';
 import { type Clock, pause, systemClock } from '../../host/clock.ts';
 import type { AgentStats } from '../../model/agent-stats.ts';
 import type { Device } from '../../model/device.ts';
-import { keptBy } from '../../model/readings.ts';
+import { memoizedBy } from '../../model/readings.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Usage } from '../../model/usage.ts';
 import { addAgent } from '../series/agent-metrics.ts';
@@ -110,20 +110,22 @@ export function createExposition(sources: ExpositionSources): Exposition {
     for (const state of snapshot.devices) {
       addDevice(page, state);
       addReadings(page, ofDevices, firstLabels(state.device), state.readings);
-      if (page.isStep) yield;
+      if (page.takesStep()) yield;
     }
     page.block('containers', [], () => addContainers(page, snapshot, holderText));
     page.block('waiting', [], () => addWaiting(page, snapshot.waiting ?? [], holderText));
     for (const one of snapshot.containerReadings) {
       const labels = joinLabels(holderText(one), labelText({ resource: one.resource, device: one.device }));
       addReadings(page, ofContainers, labels, one.readings);
-      if (page.isStep) yield;
+      if (page.takesStep()) yield;
     }
     before.hardware = yield* page.finish();
     return before.hardware;
   }
 
-  const firstLabels = keptBy(({ id, uuid }: Device) => labelText(hasUuids && uuid !== undefined ? { uuid, device: id } : { device: id }));
+  const firstLabels = memoizedBy(({ id, uuid }: Device) =>
+    labelText(hasUuids && uuid !== undefined ? { uuid, device: id } : { device: id }),
+  );
 
   function* writeTotals(usage: Usage): Steps<FinishedPage> {
     const page = new Page(before.totals);

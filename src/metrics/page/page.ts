@@ -125,7 +125,7 @@ export class Page {
   }
 
   /** The caller lets others work when it is true, after each {@link STEP} series. */
-  get isStep(): boolean {
+  takesStep(): boolean {
     if (this.#added < STEP) return false;
     this.#added = 0;
     return true;

@@ -1,7 +1,7 @@
 import type { Device } from '../../model/device.ts';
 import { type ActiveCondition, HEALTH_STATES, remedyNow, type Verdict } from '../../model/health.ts';
 import type { MetricSpec } from '../../model/metric.ts';
-import { keptBy } from '../../model/readings.ts';
+import { memoizedBy } from '../../model/readings.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
 import { joinLabels, type LabelText, labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
@@ -83,7 +83,7 @@ export function addDevice(page: Page, { key, device, missingSinceMs, stale, verd
   page.add(deviceMetrics.lastRead, label, readAtMs / 1_000);
 }
 
-const deviceLabel = keptBy(({ id }: Device) => labelText({ device: id }));
+const deviceLabel = memoizedBy(({ id }: Device) => labelText({ device: id }));
 
 function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
   const { state, sinceMs, transitions, conditions, ignored = [], unchecked = [] } = verdict;

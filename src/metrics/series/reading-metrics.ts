@@ -1,5 +1,5 @@
 import type { Labels, MetricSpec } from '../../model/metric.ts';
-import { keptBy, type Readings, type Series } from '../../model/readings.ts';
+import { memoizedBy, type Readings, type Series } from '../../model/readings.ts';
 import { type LabelText, labelTextOf } from '../page/labels.ts';
 import type { ColumnSeries, Page } from '../page/page.ts';
 
@@ -62,8 +62,8 @@ export function addReadings(page: Page, metrics: WrittenMetrics, first: LabelTex
 }
 
 /** What a page needs of the series of a device; undefined for one that is not declared. */
-const writtenSeries = keptBy((metrics: WrittenMetrics) =>
-  keptBy((all: readonly Series[]) =>
+const writtenSeries = memoizedBy((metrics: WrittenMetrics) =>
+  memoizedBy((all: readonly Series[]) =>
     all.map(({ metric, labels = {} }): ColumnSeries | undefined => {
       const declared = metrics.get(metric);
       if (declared === undefined || hasOthers(labels, declared.labels)) return undefined;

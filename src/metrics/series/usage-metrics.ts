@@ -72,7 +72,7 @@ export function* addUsage(
     page.block(`account ${labels}`, [], () => addContainer(page, one, labels));
     const own = one.counters ?? [];
     addReadings(page, counters, labels, Readings.of(hasZeros ? own : own.filter(({ value }) => Number(value) !== 0)));
-    if (page.isStep) yield;
+    if (page.takesStep()) yield;
   }
   for (const one of devices) addDevice(page, one);
 }

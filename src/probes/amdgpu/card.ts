@@ -9,7 +9,7 @@ import { DeviceFiles, type DriverErrors } from '../kit/device-files.ts';
 import { cardHangs, idsInUevent, isCardAsleep } from '../kit/drm/cards.ts';
 import { addRows, type FileRow, listedRows, readFacts } from '../kit/file-rows.ts';
 import { type Channel, findMonitor, type Monitors, parseInteger, readMonitors, type SensorRow } from '../kit/hwmon.ts';
-import { asOf, isDue, Kept, type Pace } from '../kit/pace.ts';
+import { asOf, IntervalCache, isDue, type Pace } from '../kit/pace.ts';
 import { readDirectAccess } from '../kit/pcie/function.ts';
 import { PCIE_EVERY_MS, PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
@@ -117,7 +117,7 @@ export class Card {
   #memory: readonly FileRow[] = [];
   #factsAtMs: number | undefined;
   readonly #pcie: PcieReader | undefined;
-  readonly #replays = new Kept<readonly Reading[]>();
+  readonly #replays = new IntervalCache<readonly Reading[]>();
   /** Problems of reads whose results are kept. */
   #keptProblems: { readonly facts: readonly Problem[]; readonly pcie: readonly Problem[] } = { facts: [], pcie: [] };
   /** Names of the files below the directory. Absent files are not opened. */

@@ -1,6 +1,6 @@
 import { hours, minutes } from '../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
-import { growthCondition, raise, raiseGrowth } from '../kit/finding.ts';
+import { declaredFinding, growthCondition, raiseGrowth } from '../kit/finding.ts';
 import { asOf } from '../kit/pace.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { overTemperature, overTemperatureCondition } from '../kit/temperature.ts';
@@ -154,7 +154,7 @@ export interface LinkedFatal {
 export function findingsOf(sample: CardReadResult, linked?: LinkedFatal): Finding[] {
   switch (sample.state) {
     case 'asleep':
-      return [raise(conditions.Resetting, 'Asleep', { status: false, message: 'the card sleeps' })];
+      return [declaredFinding(conditions.Resetting, 'Asleep', { status: false, message: 'the card sleeps' })];
     case 'gone':
       return pcieErrorFindings({ aer: { errors: [], totals: {} }, answers: false });
     case 'hung':
@@ -176,7 +176,7 @@ function awakeFindings(sample: AwakeSample, linked?: LinkedFatal): Finding[] {
 
 function resetting(isRefused: boolean): Finding {
   const message = isRefused ? 'the driver refuses reads of the awake card' : 'the driver answers reads';
-  return raise(conditions.Resetting, isRefused ? 'ReadsRefused' : 'ReadsAnswered', { status: isRefused, message });
+  return declaredFinding(conditions.Resetting, isRefused ? 'ReadsRefused' : 'ReadsAnswered', { status: isRefused, message });
 }
 
 function rasFindings({ events, blocks, blocksMs, badPages, badPagesMs }: RasSample, linked?: LinkedFatal): Finding[] {
@@ -209,7 +209,7 @@ const unreadable = (
   what: string,
   instance?: string,
 ): Finding =>
-  raise(conditions[type], 'Unreadable', {
+  declaredFinding(conditions[type], 'Unreadable', {
     status: 'unknown',
     message: `${what} cannot be read`,
     ...(instance !== undefined && { instance }),
@@ -241,8 +241,8 @@ function fatalFindings(fatal: number, linked?: LinkedFatal): Finding[] {
       remedy: 'restart-workload' as const,
     };
   return [
-    raise(RasFatal, reasonOf(own), { level: -own, message: `${own} fatal errors since the driver was loaded` }),
-    raise(FatalErrorRecorded, reasonOf(fatal), { status: fatal > 0, message, ...(fatal > 0 && ofOther) }),
+    declaredFinding(RasFatal, reasonOf(own), { level: -own, message: `${own} fatal errors since the driver was loaded` }),
+    declaredFinding(FatalErrorRecorded, reasonOf(fatal), { status: fatal > 0, message, ...(fatal > 0 && ofOther) }),
   ];
 }
 
@@ -252,7 +252,7 @@ function blockFindings(block: string, { uncorrectable, correctable, deferred }: 
   return [
     ...(uncorrectable === undefined
       ? []
-      : [raise(conditions.RasUncorrectable, status ? 'UncorrectableErrors' : 'NoErrors', { instance: block, status, message })]),
+      : [declaredFinding(conditions.RasUncorrectable, status ? 'UncorrectableErrors' : 'NoErrors', { instance: block, status, message })]),
     ...raiseGrowth(conditions.RasDeferred, deferred, `${block}: ${deferred} deferred errors`, block),
     ...raiseGrowth(conditions.RasCorrectable, correctable, `${block}: ${correctable} corrected errors`, block),
   ];
@@ -266,8 +266,8 @@ function badPageFindings({ pending, failed, isWhole }: BadPages): Finding[] {
   };
   const none = isWhole ? undefined : 'Unreadable';
   return [
-    raise(BadPagesPending, pending > 0 ? 'PagesPending' : (none ?? 'NonePending'), judged(pending, 'wait for a reset')),
-    raise(BadPagesFailed, failed > 0 ? 'PagesFailed' : (none ?? 'NoneFailed'), judged(failed, 'could not be retired')),
+    declaredFinding(BadPagesPending, pending > 0 ? 'PagesPending' : (none ?? 'NonePending'), judged(pending, 'wait for a reset')),
+    declaredFinding(BadPagesFailed, failed > 0 ? 'PagesFailed' : (none ?? 'NoneFailed'), judged(failed, 'could not be retired')),
   ];
 }
 
@@ -277,5 +277,5 @@ const linkFindings = ({ readings }: AwakeSample): Finding[] =>
     const isUp = value === 1;
     const instance = labels?.port ?? '';
     const message = `${instance} is ${isUp ? 'up' : 'down'}`;
-    return raise(conditions.XgmiLinkDown, isUp ? 'LinkUp' : 'LinkDown', { instance, message, level: isUp });
+    return declaredFinding(conditions.XgmiLinkDown, isUp ? 'LinkUp' : 'LinkDown', { instance, message, level: isUp });
   });

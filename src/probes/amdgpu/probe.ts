@@ -8,10 +8,10 @@ import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
 import { unlisted } from '../kit/device-files.ts';
 import { CLASS } from '../kit/drm/cards.ts';
-import { raise } from '../kit/finding.ts';
+import { declaredFinding } from '../kit/finding.ts';
 import { LastIdentities } from '../kit/identities.ts';
 import { RowLog } from '../kit/log-rows.ts';
-import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
+import { IntervalCache, type Pace, Pacer, reconciled } from '../kit/pace.ts';
 import { Bus } from '../kit/pcie/bus.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
@@ -55,8 +55,8 @@ export class AmdgpuProbe implements Probe {
   readonly #bus: Bus;
   readonly #pacer = new Pacer();
   #cards = new Map<string, Card>();
-  readonly #places = new Kept<{ readonly places: Places; readonly key: string }>();
-  readonly #topology = new Kept<{ readonly topology: Topology; readonly generation: string | undefined }>();
+  readonly #places = new IntervalCache<{ readonly places: Places; readonly key: string }>();
+  readonly #topology = new IntervalCache<{ readonly topology: Topology; readonly generation: string | undefined }>();
 
   constructor(host: Host, options: AmdgpuOptions) {
     this.#host = host;
@@ -254,7 +254,7 @@ function topologyFindings(
 ): Finding[] {
   if (sample.state !== 'awake' || topology.nodes === undefined) return [];
   const hasNode = seat.node !== undefined || seat.partitions.length > 0;
-  const missing = raise(conditions.KfdMissing, hasNode ? 'HasNode' : 'NoNode', {
+  const missing = declaredFinding(conditions.KfdMissing, hasNode ? 'HasNode' : 'NoNode', {
     message: hasNode ? 'the topology of KFD has the card' : 'the topology of KFD does not have the card',
     level: hasNode,
   });
@@ -270,5 +270,5 @@ function topologyFindings(
   if (expected === undefined || !hasNode) return [missing];
   const isFewer = present < expected;
   const message = `${present} of ${expected} partitions of mode ${card.facts.computePartition}`;
-  return [missing, raise(conditions.PartitionMissing, isFewer ? 'FewerThanMode' : 'AsMode', { status: isFewer, message })];
+  return [missing, declaredFinding(conditions.PartitionMissing, isFewer ? 'FewerThanMode' : 'AsMode', { status: isFewer, message })];
 }

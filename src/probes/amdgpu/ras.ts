@@ -1,7 +1,7 @@
 import type { Problem } from '../../model/collection.ts';
 import { addValues, type Value } from '../../model/metric.ts';
 import type { DeviceFiles } from '../kit/device-files.ts';
-import { Kept, type Pace } from '../kit/pace.ts';
+import { IntervalCache, type Pace } from '../kit/pace.ts';
 import type { ReadingSet } from '../kit/reading-set.ts';
 import { parseCount, plainText } from '../kit/text.ts';
 import type { AmdgpuOptions } from './discover.ts';
@@ -112,10 +112,10 @@ export interface RasSample {
 export class RasReader {
   readonly #options: AmdgpuOptions;
   #eventsText: string | undefined;
-  readonly #blocks = new Kept<{ readonly states: readonly BlockState[]; readonly problems: readonly Problem[] }>();
+  readonly #blocks = new IntervalCache<{ readonly states: readonly BlockState[]; readonly problems: readonly Problem[] }>();
   /** Blocks that reported a count before. When such a block reports none, its errors are unknown. */
   readonly #counted = new Set<string>();
-  readonly #badPages = new Kept<BadPages | 'unknown' | undefined>();
+  readonly #badPages = new IntervalCache<BadPages | 'unknown' | undefined>();
 
   constructor(options: AmdgpuOptions) {
     this.#options = options;

@@ -24,13 +24,13 @@ import { type CommandRows, type Row, rowWith } from './rows.ts';
 import type { Entry, SourceReader } from './source-reader.ts';
 
 /** A device and the texts for its templates. */
-export interface KnownDevice {
+export interface DeclaredDevice {
   readonly device: Device;
   readonly words: Words;
 }
 
 /** Reads the facts of one device. Undefined when its id cannot be read. */
-export function readDevice(family: string, declared: DeclaredDevices, entry: Entry, reader: SourceReader): KnownDevice | undefined {
+export function readDevice(family: string, declared: DeclaredDevices, entry: Entry, reader: SourceReader): DeclaredDevice | undefined {
   const texts = readFacts(declared, entry, reader);
   const { sys } = reader.host;
   const address = texts.pciAddress ?? entry.words.pci;

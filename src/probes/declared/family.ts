@@ -4,9 +4,9 @@ import type { Resolve } from '../../model/allocation.ts';
 import type { ActivitySpec, Origin } from '../../model/declaration.ts';
 import type { Device } from '../../model/device.ts';
 import { seconds } from '../../model/duration.ts';
-import type { KnownNames, KnownOutput, KnownText } from '../../model/known-text.ts';
+import type { NameVocabulary, OutputVocabulary, Vocabulary } from '../../model/known-text.ts';
 import { excludeOption, listOption, type OptionSpec, pacedOption, stringOption } from '../../model/options.ts';
-import type { ShownReading, ShownReadings } from '../../model/shared-metrics.ts';
+import type { PageReading, PageReadings } from '../../model/shared-metrics.ts';
 import type { DeviceFamily } from '../family.ts';
 import { knownLine } from '../kit/log-row.ts';
 import { nodeAccess, SRIOV_VARIABLE } from '../kit/node-access.ts';
@@ -25,15 +25,15 @@ const FORMS: Readonly<Record<string, Form>> = {
   ...{ vfIndex: 'values', pciAddress: 'names', physicalFunction: 'names' },
 };
 
-interface Known {
+interface SourceForm {
   readonly form: Form;
   readonly source: DeclaredSource;
 }
 
 /** What a declaration reads, by the use that it makes of it. */
-function knownTextOf({ devices, readings = [], conditions = [], commands = {} }: Declaration): KnownText {
-  const known: readonly Known[] = [
-    ...[...readings, ...conditions].map((source): Known => ({ form: 'values', source })),
+function knownTextOf({ devices, readings = [], conditions = [], commands = {} }: Declaration): Vocabulary {
+  const known: readonly SourceForm[] = [
+    ...[...readings, ...conditions].map((source): SourceForm => ({ form: 'values', source })),
     ...devices.flatMap(({ facts = {}, id, aliases = [], parent }) => [
       ...Object.entries(facts).flatMap(([fact, source]) => knownAs(FORMS[fact], source)),
       ...[id, ...aliases, ...(parent === undefined ? [] : [parent])].flatMap((source) => knownAs('names', source)),
@@ -41,10 +41,10 @@ function knownTextOf({ devices, readings = [], conditions = [], commands = {} }:
   ];
   // A UUID can be an alias, too.
   const identities = devices.flatMap(({ facts: { uuid, serial } = {} }) => [uuid, serial]).map((source) => cellOf(source));
-  const named = ({ source }: Known): boolean => !identities.includes(cellOf(source));
-  const outputs = Object.entries(commands).map(([name, { path, columns, separator, key }]): KnownOutput => {
+  const named = ({ source }: SourceForm): boolean => !identities.includes(cellOf(source));
+  const outputs = Object.entries(commands).map(([name, { path, columns, separator, key }]): OutputVocabulary => {
     const own = known.filter((one) => one.source.command === name && named(one));
-    const keys: KnownNames = key === undefined ? {} : { names: [last(key)] };
+    const keys: NameVocabulary = key === undefined ? {} : { names: [last(key)] };
     const cells = byForm(own, ({ pointer, column }) => (pointer === undefined ? column : last(pointer)));
     return {
       program: path.split('/').at(-1) as string,
@@ -57,13 +57,13 @@ function knownTextOf({ devices, readings = [], conditions = [], commands = {} }:
   return { files: byForm(known.filter(named), ({ file }) => (file === undefined ? undefined : fileName(file))), outputs };
 }
 
-const knownAs = (form: Form | undefined, source: Fact): Known[] =>
+const knownAs = (form: Form | undefined, source: Fact): SourceForm[] =>
   form === undefined || typeof source === 'string' ? [] : [{ form, source }];
 
 const cellOf = (source: Fact | undefined): string =>
   typeof source === 'object' ? [source.command, source.pointer ?? source.column, source.file].join(' ') : '';
 
-function byForm(known: readonly Known[], nameOf: (source: DeclaredSource) => string | undefined): KnownNames {
+function byForm(known: readonly SourceForm[], nameOf: (source: DeclaredSource) => string | undefined): NameVocabulary {
   const names = (form: Form): string[] =>
     known.flatMap((one) => (one.form === form ? [nameOf(one.source)] : [])).filter((name) => name !== undefined);
   return { values: names('values'), texts: names('texts'), names: names('names') };
@@ -166,12 +166,12 @@ function optionsOf({ commands = {}, enabled = true }: Declaration): Readonly<Rec
 }
 
 /** What is shown of a device besides what its declaration names, and how many in all. */
-const USUAL: readonly ShownReading[] = ['busy', 'memory', 'power', 'temperature'];
+const USUAL: readonly PageReading[] = ['busy', 'memory', 'power', 'temperature'];
 const MOST_SHOWN = 5;
 
 /** Of each kind the readings with a name for people, in the order of the rows. */
-function showsOf({ devices, readings = [] }: Declaration): ShownReadings {
-  const shownOf = (kind: string): readonly ShownReading[] =>
+function showsOf({ devices, readings = [] }: Declaration): PageReadings {
+  const shownOf = (kind: string): readonly PageReading[] =>
     readings.flatMap(({ metric, show, kinds, labels = {} }) => {
       if (show === undefined || kinds?.includes(kind) === false) return [];
       const fixed = Object.entries(labels).filter(([, text]) => !text.includes('{'));

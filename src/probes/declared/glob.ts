@@ -42,7 +42,7 @@ export interface Match {
 }
 
 /** Result of one search. `error`: errno of the first directory that exists and cannot be listed. `isCut`: there are more matches. */
-interface Found {
+interface GlobResult {
   readonly matches: readonly Match[];
   readonly error?: string;
   readonly isCut: boolean;
@@ -52,7 +52,7 @@ interface Found {
  * Finds the paths that match a glob: `*` stands for any characters of one name, `#` for a decimal number. A match whose real path leaves the tree, or lies in a place
  * that must not be read, is left out.
  */
-export function findMatches(tree: Tree, glob: string, mostMatches = MOST_MATCHES): Found {
+export function findMatches(tree: Tree, glob: string, mostMatches = MOST_MATCHES): GlobResult {
   const matches: Match[] = [];
   let [looks, isCut] = [0, false];
   let error: string | undefined;

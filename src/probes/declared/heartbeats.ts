@@ -18,14 +18,14 @@ export class Heartbeats {
   }
 
   /** A heartbeat that was not seen to move is unknown until it has stood still for long enough. */
-  see(key: string, text: string, still: string): { readonly stands: boolean | 'unknown'; readonly standsMs: number } {
+  see(key: string, text: string, still: string): { readonly isStalled: boolean | 'unknown'; readonly unchangedMs: number } {
     const before = this.#beats.get(key);
     const isSame = before?.text === text;
     const beat = isSame ? before : { text, sinceMs: this.#nowMs, hasMoved: before !== undefined };
     if (!isSame) this.#beats.set(key, beat);
-    const standsMs = this.#nowMs - beat.sinceMs;
-    if (standsMs >= (parseDuration(still) ?? 0) && isSame) return { stands: true, standsMs };
-    return { stands: beat.hasMoved ? false : 'unknown', standsMs };
+    const unchangedMs = this.#nowMs - beat.sinceMs;
+    if (unchangedMs >= (parseDuration(still) ?? 0) && isSame) return { isStalled: true, unchangedMs };
+    return { isStalled: beat.hasMoved ? false : 'unknown', unchangedMs };
   }
 
   /** The device sleeps, so its heartbeats may stand. */

@@ -81,9 +81,9 @@ function judge(condition: DeclaredCondition, sight: Sight, value: SourceValue): 
     return { ...counted, count: Number(number), ...(ceiling === undefined ? {} : { ceiling }) };
   }
   if (still !== undefined) {
-    const { stands, standsMs } = sight.beats.see(`${type} ${place}`, text, still);
-    const message = said(`${name} is ${plain(text)}${standsMs === 0 ? '' : ', and has not changed'}`);
-    return { type, reason: stands === 'unknown' ? UNREADABLE : stands ? reason : NORMAL, status: stands, message };
+    const { isStalled, unchangedMs } = sight.beats.see(`${type} ${place}`, text, still);
+    const message = said(`${name} is ${plain(text)}${unchangedMs === 0 ? '' : ', and has not changed'}`);
+    return { type, reason: isStalled === 'unknown' ? UNREADABLE : isStalled ? reason : NORMAL, status: isStalled, message };
   }
   const limit = limitFor(condition, value, sight.limits);
   // A part without a limit is not judged.

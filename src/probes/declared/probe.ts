@@ -16,7 +16,7 @@ import { ReadingSet } from '../kit/reading-set.ts';
 import { CredibleLimits, overTemperature } from '../kit/temperature.ts';
 import { allRowsOf, conditionsOf, countersOf, type problems } from './conditions.ts';
 import type { Declaration, DeclaredDevices, DeclaredSource } from './declaration.ts';
-import { discover, hardwareOf, type KnownDevice, MOST_DEVICES, readDevice } from './discover.ts';
+import { type DeclaredDevice, discover, hardwareOf, MOST_DEVICES, readDevice } from './discover.ts';
 import { Heartbeats } from './heartbeats.ts';
 import { findingsOf, limitOf, sourceOf, unknown } from './judges.ts';
 import { Inheritance, withoutCircles } from './parts.ts';
@@ -36,7 +36,7 @@ export interface DeclaredOptions {
   readonly 'facts-interval': Millis;
 }
 
-interface Kept extends KnownDevice {
+interface DeviceReader extends DeclaredDevice {
   readonly identity: string | undefined;
   /** Target of the link to its driver. */
   readonly driver: string | undefined;
@@ -63,7 +63,7 @@ export class DeclaredProbe implements Probe {
   readonly #pacer = new Pacer();
   #pace: Pace = { nowMs: 0, graceMs: 0 };
   /** Keyed by place. */
-  #kept: ReadonlyMap<string, Kept> = new Map();
+  #kept: ReadonlyMap<string, DeviceReader> = new Map();
 
   /** `paths`: see {@link CommandRows}. */
   constructor(host: Host, declaration: Declaration, options: DeclaredOptions, paths: Readonly<Record<string, string>>) {
@@ -88,8 +88,8 @@ export class DeclaredProbe implements Probe {
     this.#reader.begin(this.#pace);
     const problems: Problem[] = [];
     const states = new Set<'complete' | 'partial' | 'absent'>();
-    const kept = new Map<string, Kept>();
-    const found: { readonly declared: DeclaredDevices; readonly entry: Entry; readonly known: Kept }[] = [];
+    const kept = new Map<string, DeviceReader>();
+    const found: { readonly declared: DeclaredDevices; readonly entry: Entry; readonly known: DeviceReader }[] = [];
     const ids = new Set<string>();
     for (const declared of this.#declaration.devices) {
       const discovery = discover(this.#host, declared, this.#commands);
@@ -156,7 +156,7 @@ export class DeclaredProbe implements Probe {
   }
 
   /** The device of a place: the known one, or read again after a time or when another device took the place. */
-  #know(place: string, declared: DeclaredDevices, entry: Entry): Kept | undefined {
+  #know(place: string, declared: DeclaredDevices, entry: Entry): DeviceReader | undefined {
     const identity = entry.directory === undefined ? undefined : this.#host.sys.identity(entry.directory);
     const before = this.#kept.get(place);
     const isSame = before !== undefined && before.identity === identity && entry.directory !== undefined;
@@ -184,7 +184,7 @@ export class DeclaredProbe implements Probe {
     };
   }
 
-  #report(entry: Entry, known: Kept, problems: Problem[]): DeviceReport[] {
+  #report(entry: Entry, known: DeviceReader, problems: Problem[]): DeviceReport[] {
     const { device, words } = known;
     const own = { ...entry, words };
     const results = new Map<DeclaredSource, SourceResult>();
@@ -225,7 +225,7 @@ export class DeclaredProbe implements Probe {
     return [{ device }];
   }
 
-  #findings({ directory }: Entry, { device: { kind }, beats }: Kept, read: (source: DeclaredSource) => SourceResult): Finding[] {
+  #findings({ directory }: Entry, { device: { kind }, beats }: DeviceReader, read: (source: DeclaredSource) => SourceResult): Finding[] {
     const { readings = [], conditions = [] } = this.#declaration;
     beats.begin(this.#pace.nowMs);
     return conditions
@@ -250,7 +250,7 @@ export class DeclaredProbe implements Probe {
   }
 
   /** The monitors are found again with the facts of the device. */
-  #sensors({ directory }: Entry, known: Kept, faults: SourceFault[]): MonitorSample {
+  #sensors({ directory }: Entry, known: DeviceReader, faults: SourceFault[]): MonitorSample {
     if (this.#declaration.hwmon !== true || directory === undefined) return { readings: [], temperatures: [] };
     const files = new DeviceFiles(this.#host.sys, directory);
     known.monitors ??= monitorsBelow(files).map((monitor) => findMonitor(files, monitor, hwmonRows));
@@ -267,7 +267,7 @@ export class DeclaredProbe implements Probe {
     return { readings: readings.list(), temperatures: samples.flatMap(({ temperatures }) => temperatures) };
   }
 
-  #pcie(known: Kept): PcieSample | undefined {
+  #pcie(known: DeviceReader): PcieSample | undefined {
     const { pciAddress, physicalFunction } = known.device;
     // A virtual function has no link of its own.
     if (this.#declaration.pcie !== true || pciAddress === undefined || physicalFunction !== undefined) return undefined;

@@ -1,7 +1,7 @@
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import { monitorsBelow, type SensorKind } from '../kit/hwmon.ts';
-import type { ReportBuilder, Told } from './board.ts';
+import type { FindingDetails, ReportBuilder } from './board.ts';
 import { addInfo } from './manager.ts';
 import { parseId } from './registers.ts';
 import { addController } from './sensors.ts';
@@ -10,7 +10,7 @@ import { filesOf, type Survey } from './survey.ts';
 /** Alveo boards of the driver ami, whose management controller (AMC) has the sensors. Source: AVED sw/AMI/driver. */
 
 /** What the words of `dev_state` say of a board. Source: ami_top.h, enum pf_dev_state. */
-const STATES: Readonly<Record<string, Told<'NotReady'>>> = {
+const STATES: Readonly<Record<string, FindingDetails<'NotReady'>>> = {
   READY: { reason: 'Ready' },
   INIT: { reason: 'Initializing' },
   MISSING_INFO: { reason: 'DataMissing', severity: 'info' },

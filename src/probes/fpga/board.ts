@@ -14,7 +14,7 @@ import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../kit/p
 import { allConditions, type ConditionName, conditions } from './conditions.ts';
 import { atMostEvery, byUnits, filesOf, type Placed, type Survey } from './survey.ts';
 
-export type Told<T extends ConditionName> = Pick<StatusFinding, 'instance' | 'severity' | 'remedy'> & {
+export type FindingDetails<T extends ConditionName> = Pick<StatusFinding, 'instance' | 'severity' | 'remedy'> & {
   readonly reason?: (typeof conditions)[T]['reasons'][number];
 };
 
@@ -47,7 +47,7 @@ export class ReportBuilder {
    * Adds a finding; an undefined status adds none. Unless it says another reason, one that does not hold has the last reason that its
    * condition declares, and every other the first.
    */
-  find<T extends ConditionName>(type: T, status: StatusFinding['status'] | undefined, message: string, told: Told<T> = {}): void {
+  find<T extends ConditionName>(type: T, status: StatusFinding['status'] | undefined, message: string, told: FindingDetails<T> = {}): void {
     if (status === undefined) return;
     const { reasons } = conditions[type];
     const reason = (status === false ? reasons.at(-1) : reasons[0]) as string;

@@ -1,5 +1,5 @@
 import type { DeviceFiles, FileFact } from '../kit/device-files.ts';
-import type { ReportBuilder, Told } from './board.ts';
+import type { FindingDetails, ReportBuilder } from './board.ts';
 import { metrics } from './metrics.ts';
 
 /** Names of the bits of one register. A bit without a name is shown by its number. */
@@ -29,7 +29,7 @@ interface Register {
   /** Condition of the other bits; a port judges its own register. */
   readonly condition?: RegisterCondition;
   /** What single bits say beyond the condition. */
-  readonly says?: (mask: bigint, revision: number | undefined) => Told<RegisterCondition>;
+  readonly says?: (mask: bigint, revision: number | undefined) => FindingDetails<RegisterCondition>;
 }
 
 type RegisterCondition = 'FatalError' | 'NonfatalError' | 'FmeError' | 'PcieInterfaceError';

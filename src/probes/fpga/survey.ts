@@ -21,7 +21,7 @@ export const options = {
 
 export type FpgaOptions = OptionValues<typeof options>;
 
-interface Kept {
+interface CachedValue {
   readonly value: unknown;
   readonly problems: readonly Problem[];
   readonly atMs: number;
@@ -37,7 +37,7 @@ export class ProbeMemory {
   readonly #clock: Clock;
   readonly #pacer = new Pacer();
   #pace: Pace;
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept = new Map<string, CachedValue>();
   readonly #levels = new Map<string, boolean>();
   readonly #names = new Map<string, string>();
   readonly #counts = new Map<string, number>();
@@ -53,7 +53,7 @@ export class ProbeMemory {
   }
 
   /** Limits expensive reads: returns what is kept of a key while it is younger than `forMs` of it, otherwise reads again. */
-  atMostEvery(key: string, read: () => Omit<Kept, 'atMs'>): Kept {
+  atMostEvery(key: string, read: () => Omit<CachedValue, 'atMs'>): CachedValue {
     const kept = this.#kept.get(key);
     if (kept !== undefined && !isDue(kept.atMs, kept.forMs, this.#pace)) return kept;
     const fresh = { ...read(), atMs: this.#pace.nowMs };

@@ -1,7 +1,7 @@
 import type { ReadResult, Tree } from '../../host/fs/tree.ts';
-import { keptList } from '../../model/kept.ts';
 import type { Labels } from '../../model/metric.ts';
 import { areSameFields } from '../../model/readings.ts';
+import { sameListWhenEqual } from '../../model/step-cache.ts';
 import type { Pace } from '../kit/pace.ts';
 import type { ReadingWriter } from '../kit/reading-writer.ts';
 import { isLasting, newRetry, type Retry, wasAnswered, wasRefused } from '../kit/retry.ts';
@@ -173,8 +173,8 @@ export class CounterFiles {
       }
     }
     this.#isRefused = classicFiles > 0 && classicUnreadable === classicFiles;
-    saturated = keptList(last.saturated, saturated);
-    allOnes = keptList(last.allOnes, allOnes);
+    saturated = sameListWhenEqual(last.saturated, saturated);
+    allOnes = sameListWhenEqual(last.allOnes, allOnes);
     const now = { raw, saturated, allOnes, unreadable, files, classicFiles, classicUnreadable, unused: this.#unused };
     if (!areSameFields(last, now)) this.#last = now;
     return this.#last;

@@ -1,5 +1,5 @@
 import type { Finding, Remedy } from '../../model/health.ts';
-import { type ReasonOf, raise } from '../kit/finding.ts';
+import { declaredFinding, type ReasonOf } from '../kit/finding.ts';
 import { cardFaults, pcieFindings } from '../kit/pcie/health.ts';
 import { conditions } from './conditions.ts';
 import type { HcaSample } from './hca.ts';
@@ -57,7 +57,7 @@ function portDown({ port, level, memory, facts }: PortSample, isExpected: boolea
   const instance = parent?.port ?? port;
   const at = parent === undefined ? '' : ` at ${parent.name}, the physical function of ${parent.function}`;
   if (level.state === undefined) {
-    return raise(conditions.PortDown, 'StateUnreadable', {
+    return declaredFinding(conditions.PortDown, 'StateUnreadable', {
       instance,
       status: 'unknown',
       message: `port ${port}: state cannot be read${at}`,
@@ -68,7 +68,7 @@ function portDown({ port, level, memory, facts }: PortSample, isExpected: boolea
   const message = `port ${port} is ${level.state}, physical state ${physical ?? 'not reported'}${interfaceText(level, facts.netdev)}${at}`;
   const { reason, ...cause }: Cause = isDown ? causeOfDown(level, facts) : { reason: 'LinkUp' };
   const judgement = { ...cause, instance, message, level: !isDown, atLeast: isExpected || memory.wasEverActive };
-  return raise(conditions.PortDown, isDown && parent !== undefined ? 'ParentPortDown' : reason, judgement);
+  return declaredFinding(conditions.PortDown, isDown && parent !== undefined ? 'ParentPortDown' : reason, judgement);
 }
 
 /**
@@ -120,7 +120,7 @@ function initializing({ port, level, facts }: PortSample): Finding[] {
   const message = `port ${port} is ${level.state}, sm_lid ${facts.smLid ?? 'not reported'}`;
   const remedy: { readonly remedy?: Remedy } = isWaiting && !isFabric ? { remedy: 'inspect' } : {};
   const judgement = { instance: port, status: isWaiting, message, ...remedy };
-  return [conditions.PortInitializing, conditions.PortNotActivated].map((condition) => raise(condition, reason, judgement));
+  return [conditions.PortInitializing, conditions.PortNotActivated].map((condition) => declaredFinding(condition, reason, judgement));
 }
 
 /** A port that is down reports a placeholder rate. */
@@ -128,7 +128,7 @@ function rateDegraded({ port, level, memory }: PortSample): Finding[] {
   if (!memory.isActive || level.rate === undefined) return [];
   const { gigabits } = level.rate;
   const message = `port ${port} runs at ${gigabits} Gb/s (${rateText(level.rate)})`;
-  return [raise(conditions.RateDegraded, 'BelowHighestSeen', { instance: port, message, level: gigabits, tellsHighest: true })];
+  return [declaredFinding(conditions.RateDegraded, 'BelowHighestSeen', { instance: port, message, level: gigabits, tellsHighest: true })];
 }
 
 function counters({ port, counters: { raw, saturated }, memory }: PortSample): Finding[] {
@@ -141,19 +141,22 @@ function counters({ port, counters: { raw, saturated }, memory }: PortSample): F
   const findings = JUDGED_COUNTERS.flatMap(({ file, condition, ceiling, part }): Finding[] => {
     const count = raw.get(file);
     const instance = part === undefined ? port : `${port}/${part}`;
-    return count === undefined ? [] : [raise(condition, 'CounterGrows', { instance, ...grown(file, count, ceiling) })];
+    return count === undefined ? [] : [declaredFinding(condition, 'CounterGrows', { instance, ...grown(file, count, ceiling) })];
   });
   const { LinkFlapping } = conditions;
   const downed = raw.get(LINK_DOWNED);
   if (downed !== undefined) {
-    findings.unshift(raise(LinkFlapping, 'LinkDownedGrows', { instance: port, ...grown(LINK_DOWNED, downed, 255) }));
+    findings.unshift(declaredFinding(LinkFlapping, 'LinkDownedGrows', { instance: port, ...grown(LINK_DOWNED, downed, 255) }));
   }
   const instance = `${port}/observed`;
   if (downed !== undefined && !saturated.includes(LINK_DOWNED)) {
-    return [...findings, raise(LinkFlapping, 'CounterTells', { instance, status: false, message: `port ${port}: link_downed counts` })];
+    return [
+      ...findings,
+      declaredFinding(LinkFlapping, 'CounterTells', { instance, status: false, message: `port ${port}: link_downed counts` }),
+    ];
   }
   const message = `port ${port} was seen to go down ${memory.losses} times`;
-  return [...findings, raise(LinkFlapping, 'PortLost', { instance, message, count: memory.losses })];
+  return [...findings, declaredFinding(LinkFlapping, 'PortLost', { instance, message, count: memory.losses })];
 }
 
 function reachability({ ports, pcie, isInOtherNamespace }: HcaSample): Finding[] {
@@ -161,15 +164,15 @@ function reachability({ ports, pcie, isInOtherNamespace }: HcaSample): Finding[]
   const { DeviceUnreachable } = conditions;
   // Each RDMA device has at least one port.
   if (ports.length === 0) {
-    return [raise(DeviceUnreachable, 'StateUnreadable', { status: true, message: 'no port of the device can be listed' })];
+    return [declaredFinding(DeviceUnreachable, 'StateUnreadable', { status: true, message: 'no port of the device can be listed' })];
   }
   const errors = ports.map(({ level }) => level.error);
   const [error] = errors;
   if (errors.includes(undefined) || error === undefined) {
-    return [raise(DeviceUnreachable, 'Reachable', { status: false, message: 'the state of a port can be read' })];
+    return [declaredFinding(DeviceUnreachable, 'Reachable', { status: false, message: 'the state of a port can be read' })];
   }
   const reason = error === 'EHUNG' ? 'ReadsHang' : error === 'ENODEV' || error === 'ENOENT' ? 'NoDevice' : 'StateUnreadable';
-  return [raise(DeviceUnreachable, reason, { status: true, message: `reading the state of every port fails with ${error}` })];
+  return [declaredFinding(DeviceUnreachable, reason, { status: true, message: `reading the state of every port fails with ${error}` })];
 }
 
 function unreadableCounters({ ports }: HcaSample): Finding[] {
@@ -177,7 +180,7 @@ function unreadableCounters({ ports }: HcaSample): Finding[] {
     if (classicFiles === 0) return [];
     const status = classicUnreadable === classicFiles;
     const message = `port ${port}: ${classicUnreadable} of ${classicFiles} performance counters cannot be read`;
-    return [raise(conditions.CountersUnreadable, status ? 'NoCounterReadable' : 'Readable', { instance: port, status, message })];
+    return [declaredFinding(conditions.CountersUnreadable, status ? 'NoCounterReadable' : 'Readable', { instance: port, status, message })];
   });
 }
 
@@ -187,11 +190,11 @@ function charDevices({ facts, ports }: HcaSample, { charNodes }: FindingContext)
   // Without a uverbs device in the kernel, no node is missing.
   if (uverbs.length === 0) return [];
   if (charNodes === undefined) {
-    return [raise(CharDeviceMissing, 'NodesHidden', { status: 'unknown', message: 'the agent does not see /dev/infiniband' })];
+    return [declaredFinding(CharDeviceMissing, 'NodesHidden', { status: 'unknown', message: 'the agent does not see /dev/infiniband' })];
   }
   if (!ports.some(({ memory, level }) => memory.isActive || level.isUntold === true)) return [];
   const missing = uverbs.filter((name) => !charNodes.has(name));
   const status = missing.length > 0;
   const message = status ? `/dev/infiniband/${missing.join(', ')} is missing` : `/dev/infiniband/${uverbs.join(', ')} is there`;
-  return [raise(CharDeviceMissing, status ? 'UverbsNodeMissing' : 'Present', { status, message })];
+  return [declaredFinding(CharDeviceMissing, status ? 'UverbsNodeMissing' : 'Present', { status, message })];
 }

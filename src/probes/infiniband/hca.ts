@@ -2,9 +2,9 @@ import type { Tree } from '../../host/fs/tree.ts';
 import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
-import { keptList } from '../../model/kept.ts';
 import type { Reading } from '../../model/metric.ts';
-import { keptBy, type Readings } from '../../model/readings.ts';
+import { memoizedBy, type Readings } from '../../model/readings.ts';
+import { sameListWhenEqual } from '../../model/step-cache.ts';
 import { AdapterSensors } from '../kit/adapter-sensors.ts';
 import type { Pace } from '../kit/pace.ts';
 import { PcieReader, type PcieSample, pcieReadings } from '../kit/pcie/pcie.ts';
@@ -183,7 +183,7 @@ export interface HcaSample {
   readonly isInOtherNamespace: boolean;
 }
 
-const infoReadings = keptBy((facts: HcaFacts): readonly Reading[] => {
+const infoReadings = memoizedBy((facts: HcaFacts): readonly Reading[] => {
   const labels = {
     board_id: facts.boardId ?? '',
     node_guid: facts.nodeGuid ?? '',
@@ -278,7 +278,7 @@ export class Hca {
   }
 
   #kept(ports: readonly PortSample[]): readonly PortSample[] {
-    this.#portSamples = keptList(this.#portSamples, ports);
+    this.#portSamples = sameListWhenEqual(this.#portSamples, ports);
     return this.#portSamples;
   }
 

@@ -1,7 +1,7 @@
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
-import { keptList } from '../../model/kept.ts';
-import { keptBy } from '../../model/readings.ts';
+import { memoizedBy } from '../../model/readings.ts';
+import { sameListWhenEqual } from '../../model/step-cache.ts';
 import type { Probe } from '../family.ts';
 import { unlisted } from '../kit/device-files.ts';
 import { RowLog } from '../kit/log-rows.ts';
@@ -194,7 +194,7 @@ class InfinibandProbe implements Probe {
       problems.push(problem('nodes-hidden', `listing ${dev.path('infiniband')} fails with ${nodes.error}`));
     }
     const isExpected = (device: string, port: string): boolean => isExpectedPort(this.#options, device, port);
-    this.#nodes = nodes.names && keptList(this.#nodes, nodes.names);
+    this.#nodes = nodes.names && sameListWhenEqual(this.#nodes, nodes.names);
     this.#reported = { charNodes: this.#nodes && setOf(this.#nodes), isExpected };
     return {
       reports: reportsOf(all, this.#reported),
@@ -224,7 +224,7 @@ class InfinibandProbe implements Probe {
   }
 }
 
-const setOf = keptBy((names: readonly string[]): ReadonlySet<string> => new Set(names));
+const setOf = memoizedBy((names: readonly string[]): ReadonlySet<string> => new Set(names));
 const isHanging = ({ ports }: HcaSample): boolean => ports.some(({ level }) => level.error === 'EHUNG');
 const problemsOf = (sample: HcaSample): readonly Problem[] => [...invalidStates(sample), ...brokenCounters(sample)];
 

@@ -1,7 +1,7 @@
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
-import { keptList } from '../../model/kept.ts';
+import { sameListWhenEqual } from '../../model/step-cache.ts';
 import { findingsOf } from './findings.ts';
 import { deviceOf, type HcaFacts, type HcaSample } from './hca.ts';
 
@@ -21,20 +21,20 @@ export function reportsOf(samples: readonly HcaSample[], settings: ReportSetting
   });
 }
 
-interface Known {
+interface CachedFindings {
   readonly inputs: readonly unknown[];
   readonly device: Device;
   readonly findings: readonly Finding[];
 }
 
-const KNOWN = new WeakMap<HcaFacts, Known>();
+const KNOWN = new WeakMap<HcaFacts, CachedFindings>();
 
 /** The same objects while the device and its physical function say the same. */
-function known(sample: HcaSample, parent: HcaSample | undefined, { charNodes, isExpected }: ReportSettings): Known {
+function known(sample: HcaSample, parent: HcaSample | undefined, { charNodes, isExpected }: ReportSettings): CachedFindings {
   const { facts, ports, pcie, sensors, isInOtherNamespace } = sample;
   const inputs = [ports, pcie, sensors, isInOtherNamespace, parent?.facts, parent?.ports, parent?.pcie, charNodes];
   const before = KNOWN.get(facts);
-  if (before !== undefined && keptList(before.inputs, inputs) === before.inputs) return before;
+  if (before !== undefined && sameListWhenEqual(before.inputs, inputs) === before.inputs) return before;
   const owner = (parent ?? sample).facts.name;
   const findings = findingsOf(sample, {
     ...(parent && { parent }),

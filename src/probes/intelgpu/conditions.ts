@@ -1,6 +1,6 @@
 import { hours, minutes } from '../../model/duration.ts';
 import type { ConditionSpec, Finding, Severity } from '../../model/health.ts';
-import { raise } from '../kit/finding.ts';
+import { declaredFinding } from '../kit/finding.ts';
 import { logCondition, logGrowth } from '../kit/log-row.ts';
 import { startFailed } from '../kit/pcie/bus-conditions.ts';
 import { pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
@@ -118,7 +118,7 @@ function awakeFindings({ isInSurvivability, temperatures, throttle, isDowngraded
 
 function survivability(isIn: boolean): Finding {
   const message = isIn ? 'the card is in survivability mode' : 'the card is not in survivability mode';
-  return raise(conditions.Survivability, isIn ? 'SurvivabilityMode' : 'NormalMode', { status: isIn, message });
+  return declaredFinding(conditions.Survivability, isIn ? 'SurvivabilityMode' : 'NormalMode', { status: isIn, message });
 }
 
 /** Heat and faults of the power supply need a person. Limits of power are how the card works. */
@@ -129,17 +129,19 @@ function throttleFindings({ reasons, unknown }: ThrottleSample): Finding[] {
   const held = [...reasons].flatMap(([reason, gts]): Finding[] => {
     if (gts.length === 0) return [];
     const message = `${reason} on ${gts.join(', ')}`;
-    return [raise(Throttled, 'Throttled', { instance: reason, status: true, severity: severityOf(reason), message })];
+    return [declaredFinding(Throttled, 'Throttled', { instance: reason, status: true, severity: severityOf(reason), message })];
   });
-  if (unknown.length === 0) return [...held, raise(Throttled, 'NotThrottled', { status: false, message: 'no other reason holds' })];
+  if (unknown.length === 0)
+    return [...held, declaredFinding(Throttled, 'NotThrottled', { status: false, message: 'no other reason holds' })];
   const message = `the reasons of ${unknown.join(', ')} cannot be read`;
   const others = [...reasons].filter(([, gts]) => gts.length === 0);
-  return [...held, ...others.map(([instance]) => raise(Throttled, 'Unreadable', { instance, status: 'unknown', message }))];
+  return [...held, ...others.map(([instance]) => declaredFinding(Throttled, 'Unreadable', { instance, status: 'unknown', message }))];
 }
 
 function downgraded(status: boolean | 'unknown'): Finding {
   const { LinkDowngraded } = conditions;
-  if (status === 'unknown') return raise(LinkDowngraded, 'Unreadable', { status, message: 'the state of the link cannot be read' });
+  if (status === 'unknown')
+    return declaredFinding(LinkDowngraded, 'Unreadable', { status, message: 'the state of the link cannot be read' });
   const message = status ? 'the card trained its link at a lower speed' : 'the card trained its link as it can';
-  return raise(LinkDowngraded, status ? 'Downgraded' : 'AsTrained', { status, message });
+  return declaredFinding(LinkDowngraded, status ? 'Downgraded' : 'AsTrained', { status, message });
 }

@@ -8,7 +8,7 @@ import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
 import { type CardUse, DrmUsers } from '../kit/drm/users.ts';
 import { RowLog } from '../kit/log-rows.ts';
-import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
+import { IntervalCache, type Pace, Pacer, reconciled } from '../kit/pace.ts';
 import { Bus } from '../kit/pcie/bus.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { Card, type CardFacts, type CardReadResult } from './card.ts';
@@ -33,7 +33,7 @@ export class IntelgpuProbe implements Probe {
   readonly #bus: Bus;
   readonly #pacer = new Pacer();
   #cards = new Map<string, Card>();
-  readonly #places = new Kept<{ readonly places: Places; readonly key: string }>();
+  readonly #places = new IntervalCache<{ readonly places: Places; readonly key: string }>();
 
   constructor(host: Host, options: IntelgpuOptions) {
     this.#host = host;

@@ -5,7 +5,7 @@ import type { MetricSpec, Reading } from '../../model/metric.ts';
 import { DeviceFiles } from './device-files.ts';
 import { blocksLost, ethernetErrorMetrics, readPorts } from './ethernet-errors.ts';
 import { findMonitor, hwmonCondition, hwmonMetrics, hwmonRows, type Monitors, monitorsBelow, readMonitors } from './hwmon.ts';
-import { asOf, Kept, type Pace } from './pace.ts';
+import { asOf, IntervalCache, type Pace } from './pace.ts';
 import { CredibleLimits, overTemperature } from './temperature.ts';
 
 /**
@@ -38,7 +38,7 @@ interface Look extends AdapterSensorSample {
 export class AdapterSensors {
   readonly #files: DeviceFiles;
   readonly #limits = new CredibleLimits();
-  readonly #kept = new Kept<Look>();
+  readonly #kept = new IntervalCache<Look>();
   #monitors: readonly Monitors[] | undefined;
   #isRefused = false;
 

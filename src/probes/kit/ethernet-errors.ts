@@ -89,7 +89,7 @@ export function readPorts(sys: Tree, directory: string): readonly ReturnType<typ
     return represents === undefined && index > 0 ? [{ port: String(devPort + 1), index, name }] : [];
   });
   // The kernel would answer for the machine on which a capture is replayed.
-  const isOther = sys instanceof ReplayedTree || sys.guard?.isClosed(place) === true;
+  const isOther = sys instanceof ReplayedTree || sys.guard?.isLeftOut(place) === true;
   const socket = ports.length === 0 || isOther ? undefined : NetlinkSocket.open(CONTROL);
   if (!(socket instanceof NetlinkSocket)) return [];
   sys.guard?.enter(`${place}/ETHTOOL_MSG`, 'call');

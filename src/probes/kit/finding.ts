@@ -13,7 +13,7 @@ export type ReasonOf<C extends Declared> = string extends Common<C> ? never : Co
 type Judgement<F> = F extends Finding ? Omit<F, 'type' | 'reason'> : never;
 
 /** Returns a finding of a declared condition. The compiler refuses a reason that the condition does not declare. */
-export const raise = <C extends Declared>({ type }: C, reason: ReasonOf<C>, judgement: Judgement<Finding>): Finding => ({
+export const declaredFinding = <C extends Declared>({ type }: C, reason: ReasonOf<C>, judgement: Judgement<Finding>): Finding => ({
   type,
   reason,
   ...judgement,
@@ -28,7 +28,7 @@ export interface Growing {
 /** Returns the finding of a condition that judges the growth of a counter; none when the counter was not read. */
 export function raiseGrowth(condition: Growing, count: number | bigint | undefined, message: string, instance?: string): Finding[] {
   if (count === undefined) return [];
-  return [raise(condition, 'CounterGrows', { message, count: Number(count), ...(instance !== undefined && { instance }) })];
+  return [declaredFinding(condition, 'CounterGrows', { message, count: Number(count), ...(instance !== undefined && { instance }) })];
 }
 
 type Growth<T extends string> = Pick<ConditionSpec, 'severity' | 'meaning' | 'remedy' | 'source'> & {

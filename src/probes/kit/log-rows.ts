@@ -6,8 +6,8 @@ import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import { type Fault, type FaultProcess, isAfter } from '../../model/fault.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
-import { KeptStep } from '../../model/kept.ts';
 import type { Reading } from '../../model/metric.ts';
+import { StepCache } from '../../model/step-cache.ts';
 import { raiseGrowth } from './finding.ts';
 import { type DatedRecord, KernelLog, type LogReach } from './kernel-log.ts';
 import { ListedDevices } from './listed-devices.ts';
@@ -80,11 +80,11 @@ export const ofPart = (own: LogState, device: LogState): LogState => ({
 });
 
 /** Whose counts a report has. */
-interface Counted {
+interface ReportScope {
   /** The lines of drivers are those of the device, not of the one that it is a part of. */
-  readonly ofDrivers: boolean;
+  readonly countsDriverLines: boolean;
   /** The lines about the PCI function are, too. */
-  readonly ofFunction: boolean;
+  readonly countsFunctionLines: boolean;
   /** That of the device; absent while it is not known. */
   readonly driver?: string | undefined;
   /** What the log reports about the PCIe ports above the device, by address. */
@@ -102,7 +102,7 @@ export function logReport(
   conditions: readonly ConditionSpec[],
   { findings: told, counts, times }: LogState,
   reach: LogReach,
-  { ofDrivers, ofFunction, driver, above = [], isDoubtful = () => false }: Counted,
+  { countsDriverLines, countsFunctionLines, driver, above = [], isDoubtful = () => false }: ReportScope,
 ): DeviceReport['outOfBand'] {
   const ofState = conditions.flatMap(({ type }): readonly Finding[] => {
     const raising = rows.filter(({ raises }) => raises?.condition.type === type);
@@ -115,7 +115,7 @@ export function logReport(
   const counted =
     reach === 'unread'
       ? []
-      : rows.filter((row) => (ofDrivers || row.pci !== undefined || counts.has(row.name)) && counterOf(row) !== undefined);
+      : rows.filter((row) => (countsDriverLines || row.pci !== undefined || counts.has(row.name)) && counterOf(row) !== undefined);
   const growing = new Map(counted.flatMap(({ repeats }) => (repeats === undefined ? [] : [[repeats.type, repeats] as const])));
   const ofGrowth = [...growing.values()].flatMap((condition) => {
     const own = counted.filter(({ repeats }) => repeats?.type === condition.type);
@@ -134,7 +134,7 @@ export function logReport(
   const findings = [...ofState, ...ofGrowth];
   // A line about a port, or about a function with several devices, would be in many series.
   const readings = counted
-    .filter(({ pci, fault }) => pci === undefined || (ofFunction && fault !== undefined))
+    .filter(({ pci, fault }) => pci === undefined || (countsFunctionLines && fault !== undefined))
     .filter((row) => !isDoubtful(row))
     .filter(({ name, boundTo }) => boundTo === undefined || driver === undefined || boundTo.includes(driver) || counts.has(name))
     .map((row): Reading => {
@@ -205,7 +205,7 @@ export class RowLog {
   /** Lines without a device may be forged, now or since the start. Those that decide a condition are dropped. */
   #isForgeable = false;
   readonly #sections = new CperSections();
-  readonly #reports = new KeptStep<DeviceReport['outOfBand']>();
+  readonly #reports = new StepCache<DeviceReport['outOfBand']>();
   /** Addresses, or ids, of known devices by the names that drivers print. */
   readonly #known = new Map<string, string>();
   readonly #devices: ListedDevices;
@@ -349,8 +349,8 @@ export class RowLog {
           isPart ? ofPart(told(own), told(whole)) : told(own),
           reach,
           {
-            ofDrivers: !isPart,
-            ofFunction: parent === undefined,
+            countsDriverLines: !isPart,
+            countsFunctionLines: parent === undefined,
             driver,
             above: ports.flatMap((port, at) => (above[at] === undefined ? [] : [[port, above[at]] as const])),
             isDoubtful: (row) =>

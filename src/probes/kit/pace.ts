@@ -39,7 +39,7 @@ export function asOf<T extends { readonly readMs?: number }>(all: readonly T[], 
 }
 
 /** The result of an expensive read, kept for an interval. */
-export class Kept<T> {
+export class IntervalCache<T> {
   #last: { readonly value: T; readonly atMs: number; dated?: T } | undefined;
 
   /** Returns the kept value. Reads again when it is `everyMs` old, or when `isValid` refuses it. */

@@ -2,7 +2,7 @@ import type { ProblemSpec } from '../../model/collection.ts';
 import { minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
 import type { DeviceFiles } from './device-files.ts';
-import { type ReasonOf, raise } from './finding.ts';
+import { declaredFinding, type ReasonOf } from './finding.ts';
 
 /** Problems of a family whose sensors are checked. */
 export const sensorProblems = [
@@ -66,7 +66,7 @@ export interface LimitedTemperature {
 /** Judges a temperature by the limits of the driver. */
 export function overTemperature({ sensor, celsius, critical, emergency }: LimitedTemperature): Finding {
   const over = (reason: ReasonOf<typeof overTemperatureCondition>, status: boolean | 'unknown', message: string): Finding =>
-    raise(overTemperatureCondition, reason, { instance: sensor, status, message });
+    declaredFinding(overTemperatureCondition, reason, { instance: sensor, status, message });
   if (celsius === undefined) return over('Unreadable', 'unknown', `${sensor} cannot be read`);
   if (emergency !== undefined && celsius >= emergency) {
     return { ...over('AtEmergency', true, `${sensor} at ${celsius} °C, emergency at ${emergency} °C`), severity: 'fatal' };
@@ -76,7 +76,7 @@ export function overTemperature({ sensor, celsius, critical, emergency }: Limite
 }
 
 /** A temperature as its sensor and its driver report it. */
-interface ToldTemperature extends Partial<LimitedTemperature> {
+interface SensorTemperature extends Partial<LimitedTemperature> {
   readonly sensor: string;
 }
 
@@ -84,7 +84,7 @@ interface ToldTemperature extends Partial<LimitedTemperature> {
  * Leaves out limits that are not credible, and a temperature without a limit. An emergency limit is judged only beside a critical one. `limits`:
  * those of the device.
  */
-export function withCredibleLimits(files: DeviceFiles, limits: CredibleLimits, temperature: ToldTemperature): LimitedTemperature[] {
+export function withCredibleLimits(files: DeviceFiles, limits: CredibleLimits, temperature: SensorTemperature): LimitedTemperature[] {
   const { sensor, celsius, critical, emergency } = temperature;
   if (critical === undefined) return [];
   const isCredible = (name: string, limit: number): boolean => {

@@ -1,6 +1,6 @@
 import { hours, minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
-import { growthCondition, raise, raiseGrowth } from '../kit/finding.ts';
+import { declaredFinding, growthCondition, raiseGrowth } from '../kit/finding.ts';
 import { nicLogConditions } from '../kit/network-conditions.ts';
 import type { Settings } from './counters.ts';
 import { LINK_STATES } from './metrics.ts';
@@ -85,16 +85,17 @@ function portDown({ port, interfaceName, isUp, isEnabled }: PortSample, parent?:
   const down = { instance: port, level: false };
   if (isUp === undefined) {
     const message = text(`the carrier of ${interfaceName} cannot be read`);
-    return raise(conditions.PortDown, 'LinkUnreadable', { instance: port, status: 'unknown', message });
+    return declaredFinding(conditions.PortDown, 'LinkUnreadable', { instance: port, status: 'unknown', message });
   }
-  if (isUp) return raise(conditions.PortDown, 'LinkUp', { instance: port, message: text(`${interfaceName} has a link`), level: true });
+  if (isUp)
+    return declaredFinding(conditions.PortDown, 'LinkUp', { instance: port, message: text(`${interfaceName} has a link`), level: true });
   if (isEnabled !== false) {
     const message = text(`${interfaceName} is up and has no link`);
-    return raise(conditions.PortDown, parent === undefined ? 'LinkDown' : 'ParentPortDown', { ...down, message });
+    return declaredFinding(conditions.PortDown, parent === undefined ? 'LinkDown' : 'ParentPortDown', { ...down, message });
   }
   const message = text(`an administrator took ${interfaceName} down`);
   const reason = parent === undefined ? 'PortDisabled' : 'ParentPortDisabled';
-  return raise(conditions.PortDown, reason, { ...down, message, severity: 'info', remedy: 'enable-port' });
+  return declaredFinding(conditions.PortDown, reason, { ...down, message, severity: 'info', remedy: 'enable-port' });
 }
 
 /** Findings of a virtual function: the port of its physical function, and the setting of its own link. Pure. */
@@ -106,5 +107,5 @@ function ownLink(linkState: number | undefined): Finding[] {
   if (linkState === undefined) return [];
   const status = linkState === LINK_STATES.indexOf('disable');
   const message = `link-state of the virtual function is ${LINK_STATES[linkState]}`;
-  return [raise(conditions.VfLinkDisabled, status ? 'LinkStateDisable' : 'LinkStateAllows', { status, message })];
+  return [declaredFinding(conditions.VfLinkDisabled, status ? 'LinkStateDisable' : 'LinkStateAllows', { status, message })];
 }

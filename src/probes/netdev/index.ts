@@ -3,7 +3,7 @@ import type { Resolve } from '../../model/allocation.ts';
 import type { ClaimName } from '../../model/claim-hardware.ts';
 import type { Device } from '../../model/device.ts';
 import { namesIn } from '../../model/known-text.ts';
-import { type ShownReading, shared } from '../../model/shared-metrics.ts';
+import { type PageReading, shared } from '../../model/shared-metrics.ts';
 import { defineFamily } from '../family.ts';
 import { adapterSensorConditions, adapterSensorMetrics } from '../kit/adapter-sensors.ts';
 import { addressOfId, idsWhere } from '../kit/ids.ts';
@@ -38,7 +38,7 @@ export function claimNames(device: Device): readonly ClaimName[] {
   return [...dranetNames(device), ...(name === undefined ? [] : [{ driver: SRIOV_DRIVER, device: name }])];
 }
 
-const SHOWN: readonly ShownReading[] = ['traffic', 'link', { label: 'Drops', metric: 'device_netdev_dropped_packets_total' }];
+const SHOWN: readonly PageReading[] = ['traffic', 'link', { label: 'Drops', metric: 'device_netdev_dropped_packets_total' }];
 
 /**
  * Network functions that SR-IOV plugins hand out by PCI address. A function with an RDMA device belongs to the family `infiniband`, which

@@ -142,7 +142,7 @@ export class LinkSource {
     const { guard } = this.#host.sys;
     // The kernel answers under a lock that a driver can hold for ever. The supervisor then knows which call hangs.
     const place = this.#host.sys.path(`${PCI}/${one.pciAddress}`);
-    if (guard?.isClosed(place) === true) return { problem: hangs(one.name) };
+    if (guard?.isLeftOut(place) === true) return { problem: hangs(one.name) };
     guard?.enter(`${place}/RTM_GETLINK`, 'call');
     const { link, error } = askLink(socket, one.index);
     guard?.leave();

@@ -9,7 +9,7 @@ import { unlisted } from '../kit/device-files.ts';
 import { LastIdentities } from '../kit/identities.ts';
 import { RowLog } from '../kit/log-rows.ts';
 import { nicLogRows } from '../kit/network-drivers.ts';
-import { Kept, type Pace, Pacer } from '../kit/pace.ts';
+import { IntervalCache, type Pace, Pacer } from '../kit/pace.ts';
 import { Bus } from '../kit/pcie/bus.ts';
 import { cardFaults, pcieErrorFindings, pcieFindings } from '../kit/pcie/health.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
@@ -50,7 +50,7 @@ export class NetdevProbe implements Probe {
   readonly #hadFunctions = new Set<string>();
   /** Virtual functions whose counters come from their own interface. They keep that source while the host has the interface. */
   readonly #withOwnCounters = new Set<string>();
-  readonly #survey = new Kept<{ readonly survey: Survey; readonly key: string }>();
+  readonly #survey = new IntervalCache<{ readonly survey: Survey; readonly key: string }>();
 
   constructor(host: Host, options: NetdevOptions) {
     this.#host = host;

@@ -1,5 +1,5 @@
 import type { Finding } from '../../model/health.ts';
-import { raise, raiseGrowth } from '../kit/finding.ts';
+import { declaredFinding, raiseGrowth } from '../kit/finding.ts';
 import { asOf } from '../kit/pace.ts';
 import { conditions } from './conditions.ts';
 import { type FabricSample, type FabricState, type GpuSample, INTENSE_PER_SECOND, type LinkSample, SWITCH_END } from './sample.ts';
@@ -35,16 +35,17 @@ function fabricHealth(health: FabricSample['health'], faults: FabricSample['faul
   const shown = `fabric health: ${health ?? (status ? 'faulty' : 'healthy')}`;
   const message = told === undefined ? shown : `${shown}, ${told.map(({ meaning }) => meaning).join(', ')}`;
   const { reason, severity } = OF_HEALTH[health ?? 'healthy'];
-  if (told === undefined || worst === undefined) return [raise(conditions.FabricUnhealthy, reason, { status, message, severity })];
+  if (told === undefined || worst === undefined)
+    return [declaredFinding(conditions.FabricUnhealthy, reason, { status, message, severity })];
   const more = { severity: health === undefined ? worst.severity : severity, remedy: worst.remedy };
-  return [raise(conditions.FabricUnhealthy, worst.reason, { status, message, ...more })];
+  return [declaredFinding(conditions.FabricUnhealthy, worst.reason, { status, message, ...more })];
 }
 
 function fabricState(state: FabricState, status: string, hasFailed: boolean): Finding {
   const reasons = { not_started: 'NotStarted', in_progress: 'InProgress', completed: hasFailed ? 'RegistrationFailed' : 'Ready' } as const;
   const reason = reasons[state];
   const message = `fabric state: ${state}, status: ${status || 'none'}`;
-  return raise(conditions.FabricNotReady, reason, { status: reason !== 'Ready', message });
+  return declaredFinding(conditions.FabricNotReady, reason, { status: reason !== 'Ready', message });
 }
 
 /** While MIG is on, the driver takes the links down. */
@@ -63,7 +64,7 @@ function links(gpu: GpuSample, all: readonly GpuSample[]): readonly Finding[] {
   const message = `${up} of ${read.length} NVLinks are up${isUnlikeOthers ? ', and most other GPUs of this model reach a switch' : ''}`;
   const judgement = { instance: 'all', message, level: up > 0, ...(isUnlikeOthers && { atLeast: true }), severity: 'fatal' } as const;
   const reason = isUnlikeOthers ? 'DownUnlikeOthers' : 'DownAfterUp';
-  const whole = isComplete || up > 0 ? [raise(conditions.NvLinkDown, reason, judgement)] : [];
+  const whole = isComplete || up > 0 ? [declaredFinding(conditions.NvLinkDown, reason, judgement)] : [];
   return up === 0
     ? whole
     : [...whole, ...errorRate(read), ...read.flatMap(link), ...slow(read), ...(isComplete ? withoutErrors(read) : [])];
@@ -75,7 +76,7 @@ function slow(read: readonly LinkSample[]): readonly Finding[] {
   return read.flatMap(({ number, end, bytesPerSecond: level }) => {
     if (level === undefined) return [];
     const message = `nvlink${number}${end === undefined ? '' : ` to ${end}`} runs at ${level / 1e9} GB/s, the fastest link at ${fastest / 1e9} GB/s`;
-    return [raise(conditions.NvLinkSlow, 'SlowerThanOthers', { instance: `nvlink${number}`, message, level, atLeast: fastest })];
+    return [declaredFinding(conditions.NvLinkSlow, 'SlowerThanOthers', { instance: `nvlink${number}`, message, level, atLeast: fastest })];
   });
 }
 
@@ -89,7 +90,9 @@ function errorRate(read: readonly LinkSample[]): readonly Finding[] {
     intense.length === 0
       ? 'no NVLink has many errors a second'
       : `${intense.length} of ${read.length} NVLinks have ${INTENSE_PER_SECOND} or more errors a second: ${names}`;
-  return [raise(conditions.NvLinkErrorRate, intense.length === 0 ? 'FewErrors' : 'ManyErrors', { status: intense.length > 0, message })];
+  return [
+    declaredFinding(conditions.NvLinkErrorRate, intense.length === 0 ? 'FewErrors' : 'ManyErrors', { status: intense.length > 0, message }),
+  ];
 }
 
 /** Boards with switches connect all their GPUs to them, so GPUs of one model are alike. A split GPU proves nothing: its links are down. */
@@ -107,13 +110,20 @@ function mustReachSwitch({ identity }: GpuSample, all: readonly GpuSample[]): bo
 function withoutErrors(read: readonly LinkSample[]): readonly Finding[] {
   if (read.some(({ errorMinutes }) => errorMinutes === undefined)) return [];
   const judgement = { status: false, message: 'the other NVLinks have no errors since the driver was loaded' };
-  return [raise(conditions.NvLinkErrors, 'CounterGrows', judgement), raise(conditions.NvLinkRecoveries, 'CounterGrows', judgement)];
+  return [
+    declaredFinding(conditions.NvLinkErrors, 'CounterGrows', judgement),
+    declaredFinding(conditions.NvLinkRecoveries, 'CounterGrows', judgement),
+  ];
 }
 
 function link({ number, isUp, end, errorMinutes: errors }: LinkSample): readonly Finding[] {
   const instance = `nvlink${number}`;
   const name = `${instance}${end === undefined ? '' : ` to ${end}`}`;
-  const down = raise(conditions.NvLinkDown, 'DownAfterUp', { instance, message: `${name} is ${isUp ? 'up' : 'down'}`, level: isUp });
+  const down = declaredFinding(conditions.NvLinkDown, 'DownAfterUp', {
+    instance,
+    message: `${name} is ${isUp ? 'up' : 'down'}`,
+    level: isUp,
+  });
   if (errors === undefined) return [down];
   const kinds = errors.kinds.length === 0 ? '' : `, last of kind ${errors.kinds.join(', ')}`;
   return [
@@ -128,7 +138,7 @@ function peers(gpu: GpuSample): readonly Finding[] {
   return (gpu.peers ?? []).flatMap(({ pciAddress, hasAccess }) => {
     if (pciAddress === undefined || hasAccess === undefined || maySplit(gpu)) return [];
     const message = `the driver says that GPU ${pciAddress} is ${hasAccess ? '' : 'not '}reached over NVLink`;
-    return [raise(conditions.NvLinkPeerLost, 'NoAccessAfterAccess', { instance: pciAddress, message, level: hasAccess })];
+    return [declaredFinding(conditions.NvLinkPeerLost, 'NoAccessAfterAccess', { instance: pciAddress, message, level: hasAccess })];
   });
 }
 
@@ -174,7 +184,9 @@ export class FabricCliques {
       const isOpen = !isUsual && own + unread > most;
       const message = isUsual ? clique : `${clique}, while ${most} of ${gpus.length} GPUs are in ${other}`;
       return [
-        ...(isOpen ? [] : [raise(conditions.FabricCliqueDiffers, isUsual ? 'SameClique' : 'OtherClique', { status: !isUsual, message })]),
+        ...(isOpen
+          ? []
+          : [declaredFinding(conditions.FabricCliqueDiffers, isUsual ? 'SameClique' : 'OtherClique', { status: !isUsual, message })]),
         ...raiseGrowth(conditions.FabricCliqueChanged, this.#changes(gpu, clique), `changes of the clique during use, now ${clique}`),
       ];
     };

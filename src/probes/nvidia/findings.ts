@@ -1,5 +1,5 @@
 import type { ConditionSpec, Finding, Severity } from '../../model/health.ts';
-import { type ReasonOf, raise, raiseGrowth } from '../kit/finding.ts';
+import { declaredFinding, type ReasonOf, raiseGrowth } from '../kit/finding.ts';
 import { asOf } from '../kit/pace.ts';
 import { conditions } from './conditions.ts';
 import { fabricFindings } from './fabric-findings.ts';
@@ -86,27 +86,28 @@ function licence({ isLicensed }: Values): readonly Finding[] {
   const [reason, message] = isLicensed
     ? (['Licensed', 'the vGPU has a licence'] as const)
     : (['Unlicensed', 'the vGPU has no licence'] as const);
-  return [raise(conditions.VgpuUnlicensed, reason, { status: !isLicensed, message })];
+  return [declaredFinding(conditions.VgpuUnlicensed, reason, { status: !isLicensed, message })];
 }
 
 function lost(gpu: GpuSample): readonly Finding[] {
   const message = failureOf(gpu, 'lost');
-  if (message !== undefined) return [raise(conditions.GpuLost, 'GpuIsLost', { status: true, message })];
+  if (message !== undefined) return [declaredFinding(conditions.GpuLost, 'GpuIsLost', { status: true, message })];
   if (answers(gpu))
     return [conditions.GpuLost, conditions.NotInitialized].map((condition) =>
-      raise(condition, 'Answers', { status: false, message: 'the GPU answers' }),
+      declaredFinding(condition, 'Answers', { status: false, message: 'the GPU answers' }),
     );
   const failed = failureOf(gpu, 'error', 'reset-required');
-  return failed === undefined ? [] : [raise(conditions.GpuLost, 'ValuesUnreadable', { status: 'unknown', message: failed })];
+  return failed === undefined ? [] : [declaredFinding(conditions.GpuLost, 'ValuesUnreadable', { status: 'unknown', message: failed })];
 }
 
 function recovery(gpu: GpuSample): readonly Finding[] {
   if (gpu.recovery === undefined) return needsReset(gpu);
   const { word, action } = gpu.recovery;
   if (action === undefined) return [];
-  if (!('need' in action)) return [raise(conditions.RecoveryAction, 'None', { status: false, message: 'the driver asks for nothing' })];
+  if (!('need' in action))
+    return [declaredFinding(conditions.RecoveryAction, 'None', { status: false, message: 'the driver asks for nothing' })];
   const { reason, severity, remedy } = action.need;
-  return [raise(conditions.RecoveryAction, reason, { status: true, message: `the driver asks for: ${word}`, severity, remedy })];
+  return [declaredFinding(conditions.RecoveryAction, reason, { status: true, message: `the driver asks for: ${word}`, severity, remedy })];
 }
 
 const isRecoveryUnread = ({ unread = [] }: GpuSample): boolean => unread.some(({ value }) => value === 'recovery');
@@ -116,9 +117,15 @@ function needsReset(gpu: GpuSample): readonly Finding[] {
   if (isRecoveryUnread(gpu)) return [];
   const instance = 'values';
   const message = failureOf(gpu, 'reset-required');
-  if (message !== undefined) return [raise(conditions.RecoveryAction, 'GpuReset', { instance, status: true, message })];
+  if (message !== undefined) return [declaredFinding(conditions.RecoveryAction, 'GpuReset', { instance, status: true, message })];
   if (!answers(gpu)) return [];
-  return [raise(conditions.RecoveryAction, 'None', { instance, status: false, message: 'values are reported, and no reset is requested' })];
+  return [
+    declaredFinding(conditions.RecoveryAction, 'None', {
+      instance,
+      status: false,
+      message: 'values are reported, and no reset is requested',
+    }),
+  ];
 }
 
 /** The clocks are halved, or worse. Heat and the power brake have conditions of their own. The driver names no other cause. */
@@ -128,13 +135,13 @@ function slowdown(values: Values): readonly Finding[] {
   const isTold = isThrottledByHeat === true || isThrottledByPowerBrake === true;
   if (!isThrottledByHardware || isTold) {
     const message = `hw_slowdown: ${isTold ? 'has its own condition' : 'not active'}`;
-    return [raise(conditions.HardwareSlowdown, 'NotThrottled', { status: false, message })];
+    return [declaredFinding(conditions.HardwareSlowdown, 'NotThrottled', { status: false, message })];
   }
   const isAlone = isThrottledByHeat === false && isThrottledByPowerBrake === false;
   const message = `hw_slowdown: active${isAlone ? ', without heat and power brake' : ''}`;
   if (powerWatts !== undefined && enforcedLimitWatts !== undefined && powerWatts > enforcedLimitWatts)
     return [
-      raise(conditions.HardwareSlowdown, 'AbovePowerLimit', {
+      declaredFinding(conditions.HardwareSlowdown, 'AbovePowerLimit', {
         status: true,
         message: `${message}, above its power limit`,
         remedy: 'check-power',
@@ -143,13 +150,13 @@ function slowdown(values: Values): readonly Finding[] {
   const [hot] = temperature(values);
   if (hot !== undefined && 'status' in hot && hot.status === true)
     return [
-      raise(conditions.HardwareSlowdown, 'AtSlowdownTemperature', {
+      declaredFinding(conditions.HardwareSlowdown, 'AtSlowdownTemperature', {
         status: true,
         message: `${message}, ${hot.message}`,
         remedy: 'check-cooling',
       }),
     ];
-  return [raise(conditions.HardwareSlowdown, 'UnknownCause', { status: true, message })];
+  return [declaredFinding(conditions.HardwareSlowdown, 'UnknownCause', { status: true, message })];
 }
 
 /** Judges the temperature. Boards up to Ampere report degrees; later boards report the degrees that are left. */
@@ -164,14 +171,23 @@ function temperature(values: Values): readonly Finding[] {
 
 /** Below the limit the message is constant, so that a change of one degree is not a new finding. */
 function overTemperature(status: boolean, at: string, below: string): Finding {
-  return raise(conditions.OverTemperature, status ? 'AtSlowdownTemperature' : 'BelowLimit', { status, message: status ? at : below });
+  return declaredFinding(conditions.OverTemperature, status ? 'AtSlowdownTemperature' : 'BelowLimit', {
+    status,
+    message: status ? at : below,
+  });
 }
 
 /** A link is compared with its own highest width, because healthy boards in clouds run below their maximum. */
 function linkWidth({ pcieLanes }: Values): readonly Finding[] {
   const lanes = Number(pcieLanes ?? 0);
   if (lanes === 0) return [];
-  return [raise(conditions.PcieLinkDegraded, 'NarrowerThanBefore', { message: `PCIe link x${lanes}`, level: lanes, tellsHighest: true })];
+  return [
+    declaredFinding(conditions.PcieLinkDegraded, 'NarrowerThanBefore', {
+      message: `PCIe link x${lanes}`,
+      level: lanes,
+      tellsHighest: true,
+    }),
+  ];
 }
 
 /** Returns the memory findings of one GPU sample. */
@@ -218,15 +234,19 @@ function ecc(gpu: GpuSample): readonly Finding[] {
 }
 
 const uncorrectable = (count: bigint, message: string, severity: Severity): Finding =>
-  raise(conditions.UncorrectableEcc, count > 0n ? 'UncorrectableErrors' : 'NoErrors', { status: count > 0n, message, severity });
+  declaredFinding(conditions.UncorrectableEcc, count > 0n ? 'UncorrectableErrors' : 'NoErrors', { status: count > 0n, message, severity });
 
 function rows(values: Values): readonly Finding[] {
   const [none, low] = [Number(values.banksWithoutSpareRows ?? 0), Number(values.banksWithFewSpareRows ?? 0)];
-  const spare = raise(conditions.SpareRowsLow, none > 0 ? 'BanksWithoutSpareRows' : low > 0 ? 'BanksWithFewSpareRows' : 'Enough', {
-    status: none + low > 0,
-    message: `${none} banks have no spare rows left, ${low} few`,
-    severity: none > 0 ? 'degraded' : 'info',
-  });
+  const spare = declaredFinding(
+    conditions.SpareRowsLow,
+    none > 0 ? 'BanksWithoutSpareRows' : low > 0 ? 'BanksWithFewSpareRows' : 'Enough',
+    {
+      status: none + low > 0,
+      message: `${none} banks have no spare rows left, ${low} few`,
+      severity: none > 0 ? 'degraded' : 'info',
+    },
+  );
   return [
     ...flagged(values, 'isRemapPending', conditions.RowRemapPending, 'RemapPending', 'NonePending'),
     ...flagged(values, 'isRemapFailed', conditions.RowRemapFailure, 'RemapFailed', 'NoneFailed'),
@@ -247,7 +267,7 @@ function pages(values: Values): readonly Finding[] {
   const isPending = arePagesPending === true;
   const counted = `${missing.some((key) => key !== 'arePagesPending') ? 'at least ' : ''}${total} pages retired`;
   return [
-    raise(conditions.RetiredPages, isFull ? 'PagesUsedUp' : isPending ? 'RetirementPending' : 'Few', {
+    declaredFinding(conditions.RetiredPages, isFull ? 'PagesUsedUp' : isPending ? 'RetirementPending' : 'Few', {
       status: isFull || isPending || (missing.length > 0 ? 'unknown' : false),
       message: `${counted}${isPending ? ', more wait for a reset' : ''}`,
       ...(isFull && { severity: 'fatal', remedy: 'replace' }),
@@ -277,5 +297,5 @@ function flagged<C extends ConditionSpec>(
   const status = values[key];
   if (typeof status !== 'boolean') return [];
   const name = VALUES[key].paths[0]?.split('/').at(-1)?.replace('clocks_event_reason_', '');
-  return [raise(condition, status ? yes : no, { status, message: `${name}: ${isTold[Number(status)]}`, ...part })];
+  return [declaredFinding(condition, status ? yes : no, { status, message: `${name}: ${isTold[Number(status)]}`, ...part })];
 }

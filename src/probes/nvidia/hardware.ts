@@ -5,7 +5,7 @@ import type { DeviceReport, Problem } from '../../model/collection.ts';
 import type { BusHardware } from '../../model/declaration.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
-import { raise } from '../kit/finding.ts';
+import { declaredFinding } from '../kit/finding.ts';
 import { standingOf } from '../kit/pcie/standing.ts';
 import { conditions } from './conditions.ts';
 import type { SurplusFault } from './sample.ts';
@@ -208,13 +208,14 @@ export function unshownReport(device: Device, { place, why, fault }: UnshownGpu)
 
 /** The kernel driver knows no UUID of a GPU that it never started. */
 function lost({ facts }: GpuPlace, { line: message }: SurplusFault): Finding {
-  if (facts.isListed && facts.uuid === undefined) return raise(conditions.NotInitialized, 'NeverStarted', { status: true, message });
-  return raise(conditions.GpuLost, 'GpuIsLost', { status: true, message });
+  if (facts.isListed && facts.uuid === undefined)
+    return declaredFinding(conditions.NotInitialized, 'NeverStarted', { status: true, message });
+  return declaredFinding(conditions.GpuLost, 'GpuIsLost', { status: true, message });
 }
 
 function notInitialized({ address }: GpuPlace): Finding {
   const message = `the driver is bound to PCI function ${address}, and does not show its GPU`;
-  return raise(conditions.NotInitialized, 'NotShown', { status: true, message });
+  return declaredFinding(conditions.NotInitialized, 'NotShown', { status: true, message });
 }
 
 /** Problems of the faults: each GPU that could not be opened has one. */

@@ -1,7 +1,7 @@
 import { kernelLogNeed, logProblems } from '../../host/kernel-log/problems.ts';
 import { ReplayedTree } from '../../host/recorded/replayed-tree.ts';
 import type { ByteSource, DoubtedUtilization, ListedHardware, ProgressSpec } from '../../model/declaration.ts';
-import { type KernelRecord, type KnownText, namesIn } from '../../model/known-text.ts';
+import { type KernelRecord, namesIn, type Vocabulary } from '../../model/known-text.ts';
 import type { SeriesChoice } from '../../model/metric.ts';
 import { defineFamily } from '../family.ts';
 import { knownLine, logMetric } from '../kit/log-row.ts';
@@ -100,7 +100,7 @@ export const programs: readonly string[] = [
 ];
 
 /** What this family understands. Elements of `nvidia-smi -q -x` by the names that drivers since 450 print. */
-export const known: KnownText = {
+export const known: Vocabulary = {
   files: { values: ['mig-minors', 'access', 'gpus/*/information', 'meminfo'] },
   outputs: [
     {

@@ -2,7 +2,7 @@ import type { Device } from '../../model/device.ts';
 import { minutes } from '../../model/duration.ts';
 import type { Finding, Remedy } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
-import { raise } from '../kit/finding.ts';
+import { declaredFinding } from '../kit/finding.ts';
 import { CHANNELS_REMOVED, removalToReport } from './channel-removals.ts';
 import { DEGRADED, FATAL, named } from './conditions.ts';
 import { metrics } from './metrics.ts';
@@ -197,7 +197,9 @@ function isPassing({ isOpen, judgement, lastMs }: XidTally, nowMs: number): bool
 /** Ends conditions that an earlier run of the agent reported and that the log no longer contains. */
 function recovered(): readonly Finding[] {
   const message = 'the GPU has recovered since';
-  return [logConditions.Xid, logConditions.GpuFallenOffBus].map((condition) => raise(condition, 'Recovered', { status: false, message }));
+  return [logConditions.Xid, logConditions.GpuFallenOffBus].map((condition) =>
+    declaredFinding(condition, 'Recovered', { status: false, message }),
+  );
 }
 
 type LogCondition = typeof logConditions.Xid | typeof logConditions.XidPassing;
@@ -205,12 +207,12 @@ type LogCondition = typeof logConditions.Xid | typeof logConditions.XidPassing;
 function tallyFinding(condition: LogCondition, tally: XidTally, isServed: boolean, remedy = tally.judgement.remedy): Finding {
   const { judgement, xid } = tally;
   const { class: reason, severity } = judgement;
-  return raise(condition, reason, { instance: String(xid), status: true, message: messageOf(tally, isServed), severity, remedy });
+  return declaredFinding(condition, reason, { instance: String(xid), status: true, message: messageOf(tally, isServed), severity, remedy });
 }
 
 function lostFinding(remedy: Remedy = 'reboot'): Finding {
   const message = 'the driver says that the GPU has fallen off the bus';
-  return raise(logConditions.GpuFallenOffBus, 'NoAnswer', { status: true, message, remedy });
+  return declaredFinding(logConditions.GpuFallenOffBus, 'NoAnswer', { status: true, message, remedy });
 }
 
 /** `Xid 31: GPU memory page fault; process 7194 (python); Ch 00000008, intr …; 3 times`. */
@@ -234,7 +236,7 @@ function switchFindings(memory: XidMemory, device: Device): readonly Finding[] {
   if (device.parent !== undefined) return [];
   return [...memory.switches.values()].map(({ pciAddress, sxid, text }) => {
     const message = `SXid ${sxid} of the NVSwitch at ${pciAddress}: ${text.slice(0, MAX_TEXT_LENGTH)}`;
-    return raise(logConditions.NvSwitchFault, 'FatalSwitchError', { instance: pciAddress, status: true, message });
+    return declaredFinding(logConditions.NvSwitchFault, 'FatalSwitchError', { instance: pciAddress, status: true, message });
   });
 }
 
@@ -243,19 +245,19 @@ function fabricFindings({ fabric }: XidMemory, { parent, pciAddress = '' }: Devi
   if (fabric === undefined || fabric.size === 0 || parent !== undefined) return [];
   const message = `NVLinks failed together on the GPUs at ${[...fabric].sort().join(', ')}, and no GPU is the source: programs can hang on any pair of GPUs`;
   const own = fabric.has(gpuKey(pciAddress)) ? {} : { severity: 'info' as const };
-  return [raise(logConditions.FabricFault, 'LinksFailedTogether', { status: true, message, ...own })];
+  return [declaredFinding(logConditions.FabricFault, 'LinksFailedTogether', { status: true, message, ...own })];
 }
 
 /** Ends conditions for which the log has no line. */
 function quietFindings({ driverLoadedAtMs, fabric }: XidMemory, device: Device): readonly Finding[] {
-  const passing = raise(logConditions.XidPassing, 'Recovered', { status: false, message: 'no other error was reported lately' });
+  const passing = declaredFinding(logConditions.XidPassing, 'Recovered', { status: false, message: 'no other error was reported lately' });
   if (device.parent !== undefined) return [passing];
   const isFabricSound = fabric === undefined ? driverLoadedAtMs !== undefined : fabric.size === 0;
   const sound = 'no NVLinks have failed together since the fabric was set up, or their source is known';
-  const links = isFabricSound ? [raise(logConditions.FabricFault, 'Recovered', { status: false, message: sound })] : [];
+  const links = isFabricSound ? [declaredFinding(logConditions.FabricFault, 'Recovered', { status: false, message: sound })] : [];
   if (driverLoadedAtMs === undefined) return [passing, ...links];
   const message = 'no other NVSwitch has reported a fatal error since the driver was loaded';
-  return [passing, ...links, raise(logConditions.NvSwitchFault, 'Recovered', { status: false, message })];
+  return [passing, ...links, declaredFinding(logConditions.NvSwitchFault, 'Recovered', { status: false, message })];
 }
 
 /** The agent counts the errors; the log has their times. */

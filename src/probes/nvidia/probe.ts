@@ -6,9 +6,9 @@ import type { Device, PeerMemory } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Release } from '../../model/release.ts';
 import type { Probe } from '../family.ts';
-import { type ReasonOf, raise } from '../kit/finding.ts';
+import { declaredFinding, type ReasonOf } from '../kit/finding.ts';
 import { FallbackNames } from '../kit/identities.ts';
-import { Kept, type Pace, Pacer } from '../kit/pace.ts';
+import { IntervalCache, type Pace, Pacer } from '../kit/pace.ts';
 import { DirectAccessReader } from '../kit/pcie/function.ts';
 import { PCIE_EVERY_MS, PcieReader } from '../kit/pcie/pcie.ts';
 import { ProcessFactsReader } from '../kit/process-facts.ts';
@@ -43,7 +43,7 @@ export class NvidiaProbe implements Probe {
   readonly #smi: SmiSource;
   readonly #machine: MachineGpus;
   readonly #pcie = new Map<string, PcieReader>();
-  readonly #functions = new Map<string, Kept<GpuFunction>>();
+  readonly #functions = new Map<string, IntervalCache<GpuFunction>>();
   /** By the ids of the devices of the last read. */
   #writers: ReadonlyMap<string, ReadingWriter> = new Map();
   readonly #cliques = new FabricCliques();
@@ -126,7 +126,7 @@ export class NvidiaProbe implements Probe {
     const message = `${by} asked the agent to close the driver${untilMs === undefined ? '' : ` until ${new Date(untilMs).toISOString()}`}`;
     const outOfBand = {
       readings: untilMs === undefined ? [] : [{ metric: metrics.releaseEnd.name, value: Math.floor(untilMs / 1_000) }],
-      findings: [raise(conditions.DriverReleased, 'Released', { status: true, message })],
+      findings: [declaredFinding(conditions.DriverReleased, 'Released', { status: true, message })],
     };
     this.#known = this.#withUnknown(expected);
     const reports = this.#known.map(({ device }) => ({ device, outOfBand }));
@@ -205,8 +205,8 @@ export class NvidiaProbe implements Probe {
     const isPartial = !unshown.isComplete || gpus.some(isPartlyListed);
     const message = 'the driver answers';
     const findings = [
-      raise(conditions.DriverUnusable, 'Answers', { status: false, message }),
-      raise(conditions.DriverReleased, 'Answers', { status: false, message }),
+      declaredFinding(conditions.DriverUnusable, 'Answers', { status: false, message }),
+      declaredFinding(conditions.DriverReleased, 'Answers', { status: false, message }),
     ];
     const withDriver = this.#known.map((report) => ({ ...report, outOfBand: { readings: [], findings } }));
     return { reports: withDriver, problems, source, listing: isPartial ? 'partial' : 'complete' };
@@ -219,7 +219,7 @@ export class NvidiaProbe implements Probe {
   }
 
   #functionOf(address: string, pace: Pace): GpuFunction {
-    const kept = this.#functions.get(address) ?? new Kept<GpuFunction>();
+    const kept = this.#functions.get(address) ?? new IntervalCache<GpuFunction>();
     this.#functions.set(address, kept);
     const { sys } = this.#host;
     const read = (): GpuFunction => {
@@ -244,7 +244,7 @@ export class NvidiaProbe implements Probe {
     const fresh = before === undefined ? [] : places.filter(({ address }) => !before.has(address));
     this.#hadBefore = new Set(expected.map(({ address }) => address));
     const isStarted = ({ address, facts }: GpuPlace): boolean => facts.uuid !== undefined && this.#neverStarted.has(address);
-    if (fresh.length > 0 || places.some(isStarted)) this.#nvml.renew();
+    if (fresh.length > 0 || places.some(isStarted)) this.#nvml.shutDownClient();
     this.#neverStarted = new Set(places.flatMap(({ address, facts }) => (facts.isListed && facts.uuid === undefined ? [address] : [])));
     return fresh;
   }
@@ -327,7 +327,10 @@ export class NvidiaProbe implements Probe {
   /** Returns all GPUs of the machine without a read. Each of them has the fault of the driver. */
   #unusable(problem: Problem, reason: ReasonOf<typeof conditions.DriverUnusable>): Collection {
     this.#known = this.#withUnknown(this.#machine.withoutDriver(this.#host.clock.monotonic()));
-    const outOfBand = { readings: [], findings: [raise(conditions.DriverUnusable, reason, { status: true, message: problem.message })] };
+    const outOfBand = {
+      readings: [],
+      findings: [declaredFinding(conditions.DriverUnusable, reason, { status: true, message: problem.message })],
+    };
     return { reports: this.#known.map(({ device }) => ({ device, outOfBand })), problems: [problem], listing: 'partial' };
   }
 }
@@ -367,15 +370,18 @@ function withFaults(
     const own = faults.filter(({ pciAddress, fault }) => pciAddress === report.device.pciAddress && fault !== 'closed');
     const found = own.map(({ fault, line: message }) =>
       fault === 'lost'
-        ? raise(conditions.GpuLost, 'GpuIsLost', { status: true, message })
-        : raise(conditions.InforomCorrupted, 'InforomCorrupted', { status: true, message }),
+        ? declaredFinding(conditions.GpuLost, 'GpuIsLost', { status: true, message })
+        : declaredFinding(conditions.InforomCorrupted, 'InforomCorrupted', { status: true, message }),
     );
     const before = report.read ?? { readings: [], findings: [] };
     const isLost = [...found, ...before.findings].some(({ type, status }) => type === conditions.GpuLost.type && status !== false);
     const isAsked = report.device.kind === 'gpu' && report.read !== undefined && !isLost;
     if (isAsked && isSound(report.device.pciAddress) && !found.some(isOf(conditions.InforomCorrupted.type)))
       found.push(
-        raise(conditions.InforomCorrupted, 'Sound', { status: false, message: 'the driver does not say that the infoROM is damaged' }),
+        declaredFinding(conditions.InforomCorrupted, 'Sound', {
+          status: false,
+          message: 'the driver does not say that the infoROM is damaged',
+        }),
       );
     if (found.length === 0) return report;
     const kept = before.findings.filter(({ type }) => !found.some(isOf(type)));

@@ -3,8 +3,8 @@ import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Labels, MetricSpec, Value } from '../../model/metric.ts';
-import { keptBy, type Readings } from '../../model/readings.ts';
-import { raise } from '../kit/finding.ts';
+import { memoizedBy, type Readings } from '../../model/readings.ts';
+import { declaredFinding } from '../kit/finding.ts';
 import { asOf } from '../kit/pace.ts';
 import { pcieErrorFindings } from '../kit/pcie/health.ts';
 import { type PcieErrors, pcieErrorReadings } from '../kit/pcie/pcie.ts';
@@ -14,7 +14,7 @@ import { conditions } from './conditions.ts';
 import { type GpuFunction, type GpuName, gpuDevice, instanceDevice, type NodeFacts, PLACE } from './devices.ts';
 import { concerningInstances, gpuFindings, instanceFindings } from './findings.ts';
 import { metrics } from './metrics.ts';
-import type { EccSample, GpuIdentity, GpuSample, KeptTimes, LinkSample, MigSample, ProcessSample, Unread } from './sample.ts';
+import type { EccSample, GpuIdentity, GpuSample, LinkSample, MigSample, PartTimes, ProcessSample, Unread } from './sample.ts';
 import { SEVERITIES, totalOf } from './sample.ts';
 import { writeUnifiedMemory } from './unified-memory.ts';
 import { MEMORY_KEYS, VALUES, type ValueKey, type Values } from './values.ts';
@@ -74,8 +74,8 @@ export function reportsOf(gpu: GpuSample, { index, id }: GpuName, facts: ReadFac
   return { reports, problems };
 }
 
-const errorReadings = keptBy(pcieErrorReadings);
-const errorFindings = keptBy(pcieErrorFindings);
+const errorReadings = memoizedBy(pcieErrorReadings);
+const errorFindings = memoizedBy(pcieErrorFindings);
 
 type Findings = readonly [own: readonly Finding[], shared: readonly Finding[]];
 
@@ -124,7 +124,7 @@ function instanceReadings(writer: ReadingWriter, { values, ecc, times }: MigSamp
 const ROWS = Object.entries(VALUES).map(([key, { metric, labels }]) => ({ key: key as ValueKey, metric: metric.name, labels }));
 
 /** The known values, in the order of the table. `times`: of those that the present read kept. */
-function writeValues(writer: ReadingWriter, values: Values, times: KeptTimes): void {
+function writeValues(writer: ReadingWriter, values: Values, times: PartTimes): void {
   for (let at = 0; at < ROWS.length; at += 1) {
     const { key, metric, labels } = ROWS[at] as (typeof ROWS)[number];
     const value = values[key];
@@ -133,13 +133,13 @@ function writeValues(writer: ReadingWriter, values: Values, times: KeptTimes): v
 }
 
 /** If the driver reports no utilization, the activity of the graphics unit replaces it: it has the same meaning. */
-function withBusy(values: Values = {}, times: KeptTimes = NONE_KEPT): readonly [Values, KeptTimes] {
+function withBusy(values: Values = {}, times: PartTimes = NONE_KEPT): readonly [Values, PartTimes] {
   const atMs = times.get('graphicsActivityRatio');
   if (values.busyRatio !== undefined) return [values, times];
   return [{ ...values, busyRatio: values.graphicsActivityRatio }, atMs === undefined ? times : new Map([...times, ['busyRatio', atMs]])];
 }
 
-const NONE_KEPT: KeptTimes = new Map();
+const NONE_KEPT: PartTimes = new Map();
 
 function writeEcc(writer: ReadingWriter, { volatile = [], lifetime = [] }: EccSample = {}, times = NONE_KEPT): void {
   for (const { severity, location, count } of lifetime)
@@ -272,7 +272,10 @@ export class StuckProcesses {
     const isFirstSight = before === undefined && stuck.length > 0;
     if (!isComplete || isFirstSight || users.includes(undefined)) return [];
     return [
-      raise(conditions.StuckProcess, 'NoneStuck', { status: false, message: 'no process of the device waits in the kernel at every read' }),
+      declaredFinding(conditions.StuckProcess, 'NoneStuck', {
+        status: false,
+        message: 'no process of the device waits in the kernel at every read',
+      }),
     ];
   }
 }
@@ -288,5 +291,9 @@ const DRIVER_PROGRAM = /^nvidia/;
 
 function stuckFinding({ pid, name }: OwnFacts): Finding {
   const message = `process ${pid} (${name}) waits in the kernel (state D) at every read`;
-  return raise(conditions.StuckProcess, 'WaitsInKernel', { status: true, message, ...(DRIVER_PROGRAM.test(name) && { remedy: 'reboot' }) });
+  return declaredFinding(conditions.StuckProcess, 'WaitsInKernel', {
+    status: true,
+    message,
+    ...(DRIVER_PROGRAM.test(name) && { remedy: 'reboot' }),
+  });
 }

@@ -46,7 +46,7 @@ export interface SurplusFault {
 export type Part = ValueKey | 'recovery' | 'fabric' | keyof EccSample | 'links' | 'peers';
 
 /** Monotonic clock of the earlier read that gave each part which the present read kept; see `readMs` of a reading. */
-export type KeptTimes = ReadonlyMap<Part, number>;
+export type PartTimes = ReadonlyMap<Part, number>;
 
 /** Result of one read of one GPU. A member is absent when the board, the driver or the permissions do not provide it. */
 export interface GpuSample {
@@ -68,7 +68,7 @@ export interface GpuSample {
   readonly instances?: readonly MigSample[];
   readonly unread?: readonly Unread[];
   /** Absent by `nvidia-smi`, which reads all values each time. */
-  readonly times?: KeptTimes | undefined;
+  readonly times?: PartTimes | undefined;
 }
 
 /** Result of one read of one MIG instance. */

@@ -6,7 +6,7 @@ import type { DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import { hours } from '../../model/duration.ts';
 import type { Finding, Remedy } from '../../model/health.ts';
-import { raise } from '../kit/finding.ts';
+import { declaredFinding } from '../kit/finding.ts';
 import { conditions } from './conditions.ts';
 import { logConditions } from './log-findings.ts';
 
@@ -142,17 +142,19 @@ export class StartFailures {
   #startFinding(device: Device, answers: boolean): readonly Finding[] {
     const { InitializationFailed: condition } = logConditions;
     const failure = this.#of(device);
-    if (failure === undefined) return answers ? [raise(condition, 'Recovered', { status: false, message: 'the GPU answers' })] : [];
+    if (failure === undefined)
+      return answers ? [declaredFinding(condition, 'Recovered', { status: false, message: 'the GPU answers' })] : [];
     const reason = failure.kind === 'not-bound' ? 'ProbeFailed' : (REASONS[failure.hint ?? ''] ?? 'AdapterFailed');
-    return [raise(condition, reason, { status: true, message: failure.text, remedy: remedyOf(failure) })];
+    return [declaredFinding(condition, reason, { status: true, message: failure.text, remedy: remedyOf(failure) })];
   }
 
   /** `isAsked`: whether the driver asks for a recovery of the GPU. */
   #refusalFinding(isAsked: Finding['status'], nowMs: number): readonly Finding[] {
     const { ResetRequired: condition } = logConditions;
     const refusal = this.#refusalAt(nowMs);
-    if (isAsked === true && refusal !== undefined) return [raise(condition, 'NewWorkRefused', { status: true, message: refusal })];
-    return isAsked === false ? [raise(condition, 'Recovered', { status: false, message: 'the driver asks for nothing' })] : [];
+    if (isAsked === true && refusal !== undefined)
+      return [declaredFinding(condition, 'NewWorkRefused', { status: true, message: refusal })];
+    return isAsked === false ? [declaredFinding(condition, 'Recovered', { status: false, message: 'the driver asks for nothing' })] : [];
   }
 
   /** What helps a GPU that the driver does not show, by the log; undefined when the log has nothing about it. */
@@ -303,7 +305,7 @@ export class NcclCrashes {
     const crash = this.#crashes.get(device);
     if (isReported(crash, nowMs)) return [findingOf(crash)];
     if (!isReadable) return [];
-    return [raise(logConditions.NcclSegfault, 'NoCrash', { status: false, message: 'no program crashed in NCCL lately' })];
+    return [declaredFinding(logConditions.NcclSegfault, 'NoCrash', { status: false, message: 'no program crashed in NCCL lately' })];
   }
 
   #usedBy(thread: number): readonly Device[] {
@@ -323,5 +325,5 @@ const isReported = (crash: Crash | undefined, nowMs: number): crash is Crash => 
 
 function findingOf({ segfault: { pid, name, file } }: Crash): Finding {
   const message = `${name} (PID ${pid}) crashed in ${file}`;
-  return raise(logConditions.NcclSegfault, 'SegmentationFault', { status: true, message });
+  return declaredFinding(logConditions.NcclSegfault, 'SegmentationFault', { status: true, message });
 }

@@ -1,6 +1,6 @@
 import { hours, minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec, Finding, Severity, StatusFinding } from '../../model/health.ts';
-import { growthCondition, type ReasonOf, raise, raiseGrowth } from '../kit/finding.ts';
+import { declaredFinding, growthCondition, type ReasonOf, raiseGrowth } from '../kit/finding.ts';
 import { type MonitorSample, readingOf } from '../kit/hwmon.ts';
 import { pcieConditions } from '../kit/pcie/health.ts';
 import { COMPOSITE, metrics } from './metrics.ts';
@@ -151,7 +151,7 @@ const rank = (finding: Finding | undefined): number =>
   finding === undefined ? 0 : finding.status === true ? 3 : finding.status === 'unknown' ? 2 : 1;
 
 const finding = <T extends Type>(type: T, status: Status, reason: ReasonOf<(typeof conditions)[T]>, message: string): Finding =>
-  raise(conditions[type], reason, { status, message });
+  declaredFinding(conditions[type], reason, { status, message });
 
 /** Linux drivers/nvme/host/sysfs.c, `state`. */
 export const STATES = ['new', 'live', 'resetting', 'connecting', 'deleting', 'deleting (no IO)', 'dead'] as const;
@@ -192,7 +192,7 @@ export function pathFindings(states: readonly ControllerState[], { all, usable }
   const isShut = usable === 0 && states.includes('live');
   return [
     finding('PathsInaccessible', isShut, isShut ? 'NoPath' : 'PathUsable', message),
-    raise(conditions.PathsLost, 'FewerPaths', { message, level: usable, tellsHighest: true }),
+    declaredFinding(conditions.PathsLost, 'FewerPaths', { message, level: usable, tellsHighest: true }),
   ];
 }
 

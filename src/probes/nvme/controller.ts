@@ -8,7 +8,7 @@ import type { Reading } from '../../model/metric.ts';
 import { DeviceFiles } from '../kit/device-files.ts';
 import { addRows } from '../kit/file-rows.ts';
 import { findMonitor, monitorsBelow, readMonitors, type SensorRow } from '../kit/hwmon.ts';
-import { asOf, isDue, Kept, type Pace } from '../kit/pace.ts';
+import { asOf, IntervalCache, isDue, type Pace } from '../kit/pace.ts';
 import { pcieFindings } from '../kit/pcie/health.ts';
 import { PcieReader, pcieReadings } from '../kit/pcie/pcie.ts';
 import { ReadingSet } from '../kit/reading-set.ts';
@@ -95,8 +95,8 @@ export class Controller {
   #factsAtMs: number | undefined;
   #steady: readonly Reading[] = [];
   readonly #pcie: PcieReader | undefined;
-  readonly #temperatures = new Kept<TemperatureSample & { readonly problems: readonly Problem[] }>();
-  readonly #log = new Kept<Smart>();
+  readonly #temperatures = new IntervalCache<TemperatureSample & { readonly problems: readonly Problem[] }>();
+  readonly #log = new IntervalCache<Smart>();
 
   constructor(host: Host, options: NvmeOptions, smart: SmartReader, place: ControllerPlace) {
     this.#host = host;

@@ -6,16 +6,16 @@ import type { ControllerPlace, NamespacePlace } from './discover.ts';
 import type { NamespaceFacts } from './namespace.ts';
 
 /** A controller and its facts. */
-export interface KnownController {
+export interface ControllerDevice {
   readonly place: ControllerPlace;
   readonly facts: ControllerFacts;
 }
 
 /** A namespace and its facts. The controllers are those of its paths, in the same order. */
-export interface KnownNamespace {
+export interface NamespaceDevice {
   readonly place: NamespacePlace;
   readonly facts: NamespaceFacts;
-  readonly controllers: readonly KnownController[];
+  readonly controllers: readonly ControllerDevice[];
 }
 
 /** A drive in one machine: its serial number is unique among the drives of its model. */
@@ -23,7 +23,7 @@ const driveOf = ({ model, serial }: ControllerFacts): string | undefined =>
   model === undefined || serial === undefined ? undefined : `${model} ${serial}`;
 
 /** A pod that holds a controller gets its namespaces, too. */
-export function controllerDevice({ place, facts }: KnownController, namespaces: readonly NamespacePlace[]): Device {
+export function controllerDevice({ place, facts }: ControllerDevice, namespaces: readonly NamespacePlace[]): Device {
   const { id, name, address } = place;
   const own = namespaces.filter(({ paths }) => paths.some(({ controller }) => controller.id === id));
   return defined({
@@ -50,19 +50,19 @@ export function controllerIdentity(facts: ControllerFacts): string | null {
 }
 
 /** The ids that some drives give to their namespaces are the same for all drives of a model. */
-function namespaceIdentity({ facts, controllers }: KnownNamespace): string | null {
+function namespaceIdentity({ facts, controllers }: NamespaceDevice): string | null {
   const drive = controllers.map((controller) => driveOf(controller.facts)).find((each) => each !== undefined);
   return drive === undefined ? null : [drive, `n${facts.number ?? '?'}`, facts.wwid ?? facts.nguid ?? facts.eui ?? ''].join(' ').trim();
 }
 
 /** The names that a namespace can have. */
-export function namesOf(namespace: KnownNamespace): Parameters<FallbackNames['of']>[0][number] {
+export function namesOf(namespace: NamespaceDevice): Parameters<FallbackNames['of']>[0][number] {
   const { wwid } = namespace.facts;
   return { identity: namespaceIdentity(namespace), wanted: isStable(wwid) ? wwid : undefined, fallback: localId(namespace) };
 }
 
 /** `isUnique`: no other namespace has the same unique id. */
-export function namespaceDevice({ place, facts, controllers }: KnownNamespace, id: string, isUnique: boolean): Device {
+export function namespaceDevice({ place, facts, controllers }: NamespaceDevice, id: string, isUnique: boolean): Device {
   const [first] = controllers;
   const uuid = facts.uuid ?? facts.nguid;
   return {
@@ -85,13 +85,13 @@ function isStable(wwid: string | undefined): wwid is string {
 }
 
 /** Name of the namespace by its first controller. The number of the namespace is part of the disk's name when the drive tells none. */
-function localId({ place, facts, controllers }: KnownNamespace): string {
+function localId({ place, facts, controllers }: NamespaceDevice): string {
   const number = facts.number ?? /\d+$/.exec(place.name)?.[0];
   return `${controllers[0]?.place.id ?? place.name}-n${number}`;
 }
 
 /** Names below `/dev`, `/dev/disk/by-id` and `/dev/disk/by-path`. Source of the latter: systemd rules.d/60-persistent-storage.rules. */
-function aliasesOf({ place, facts, controllers }: KnownNamespace, isUnique: boolean): readonly string[] {
+function aliasesOf({ place, facts, controllers }: NamespaceDevice, isUnique: boolean): readonly string[] {
   const { wwid, nguid, uuid, eui, number } = facts;
   const [first] = controllers;
   const unique = isUnique ? [wwid, wwid === undefined ? undefined : `nvme-${wwid}`, nguid, uuid, eui] : [];

@@ -4,13 +4,13 @@ import type { Probe } from '../family.ts';
 import { unlisted } from '../kit/device-files.ts';
 import { FallbackNames, LastIdentities } from '../kit/identities.ts';
 import { RowLog } from '../kit/log-rows.ts';
-import { Kept, type Pace, Pacer, reconciled } from '../kit/pace.ts';
+import { IntervalCache, type Pace, Pacer, reconciled } from '../kit/pace.ts';
 import { Bus } from '../kit/pcie/bus.ts';
 import { pcieLogConditions, pcieLogRows } from '../kit/pcie/log.ts';
 import { inheritedFindings } from './conditions.ts';
 import { Controller, type ControllerSample } from './controller.ts';
 import { logConditions, logRows, type NvmeOptions } from './declaration.ts';
-import { controllerDevice, controllerIdentity, type KnownNamespace, namesOf, namespaceDevice } from './devices.ts';
+import { controllerDevice, controllerIdentity, type NamespaceDevice, namesOf, namespaceDevice } from './devices.ts';
 import {
   bus,
   CLASS,
@@ -30,7 +30,7 @@ export class NvmeProbe implements Probe {
   readonly #host: Host;
   readonly #options: NvmeOptions;
   readonly #smart: SmartReader;
-  readonly #layout = new Kept<{ readonly layout: Layout; readonly key: string }>();
+  readonly #layout = new IntervalCache<{ readonly layout: Layout; readonly key: string }>();
   /** Keyed by name and identity. */
   #controllers = new Map<string, Controller>();
   #namespaces = new Map<string, Namespace>();
@@ -158,7 +158,7 @@ const keyOfController = ({ name, identity, id }: ControllerPlace): string => `${
 const keyOfNamespace = ({ directory, paths }: NamespacePlace): string =>
   `${directory} ${paths.map(({ controller }) => keyOfController(controller)).join(' ')}`;
 
-function repeatedIds(known: readonly KnownNamespace[]): ReadonlySet<string> {
+function repeatedIds(known: readonly NamespaceDevice[]): ReadonlySet<string> {
   const ids = known.flatMap(({ facts: { wwid } }) => (wwid === undefined ? [] : [wwid]));
   return new Set(ids.filter((id, at) => ids.indexOf(id) !== at));
 }

@@ -2,7 +2,7 @@ import type { Board } from '../../board/board.ts';
 import type { DeviceView } from '../../board/device-view.ts';
 import type { Clock } from '../../host/clock.ts';
 import { seconds } from '../../model/duration.ts';
-import { keptBy } from '../../model/readings.ts';
+import { memoizedBy } from '../../model/readings.ts';
 import { Broadcast, type Sink } from './broadcast.ts';
 
 /** How often each client receives a message. */
@@ -107,4 +107,4 @@ function textsOf(board: Board | undefined): Map<string, string> {
   return new Map(board?.devices.map((device) => [device.key, textOf(device)]) ?? []);
 }
 
-const textOf = keptBy(({ readAt: _readAt, ...device }: DeviceView): string => JSON.stringify(device));
+const textOf = memoizedBy(({ readAt: _readAt, ...device }: DeviceView): string => JSON.stringify(device));

@@ -1,25 +1,25 @@
 import { type Board, boardOf, type RemedyOf } from '../../board/board.ts';
 import type { ChosenReading } from '../../board/chosen-reading.ts';
-import type { DeviceView, ShownValue } from '../../board/device-view.ts';
-import type { KnownIncident } from '../../board/incident.ts';
-import { chooseNumbers, chooseReadings, type ShownOf } from '../../board/readings.ts';
+import type { DeviceView, DisplayReading } from '../../board/device-view.ts';
+import type { IncidentSummary } from '../../board/incident.ts';
+import { chooseNumbers, chooseReadings, type PageReadingsOf } from '../../board/readings.ts';
 import { ratesOf, TREND_MS, type Trend, type Trends, trendOf } from '../../board/trend.ts';
 import { timeText } from '../../board/units.ts';
 import type { ReadingHistoryStore } from '../../incidents/history.ts';
-import { KeptStep } from '../../model/kept.ts';
-import { keptBy } from '../../model/readings.ts';
+import { memoizedBy } from '../../model/readings.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
+import { StepCache } from '../../model/step-cache.ts';
 
 export interface BoardSourceDependencies {
   snapshot(): Snapshot | undefined;
   readonly history: (() => ReadingHistoryStore) | undefined;
   /** The newest first. */
-  incidents(): readonly KnownIncident[];
+  incidents(): readonly IncidentSummary[];
   readonly node: string | undefined;
   /** Why the agent does not do its work. It comes without a new snapshot. */
   fault(): string | undefined;
   remedyOf: RemedyOf;
-  readonly shownOf: ShownOf;
+  readonly shownOf: PageReadingsOf;
   now(): number;
 }
 
@@ -33,7 +33,7 @@ export interface ReadingTrend {
 export class BoardSource {
   readonly #parts: BoardSourceDependencies;
   #made: { readonly snapshot: Snapshot; readonly board: Board } | undefined;
-  readonly #rows = new KeptStep<DeviceView>();
+  readonly #rows = new StepCache<DeviceView>();
   #trends: { readonly snapshot: Snapshot; readonly trends: Trends } | undefined;
 
   constructor(parts: BoardSourceDependencies) {
@@ -53,7 +53,7 @@ export class BoardSource {
   }
 
   /** The readings of the page of one device. */
-  numbersOf(state: DeviceState): readonly ShownValue[] {
+  numbersOf(state: DeviceState): readonly DisplayReading[] {
     const kept = this.#parts.history?.();
     return chooseNumbers(state, { rateOf: kept?.rateOf.bind(kept), shownOf: this.#parts.shownOf });
   }
@@ -95,9 +95,9 @@ export class BoardSource {
   }
 }
 
-const rateIn = keptBy((history: ReadingHistoryStore) => history.rateOf.bind(history));
+const rateIn = memoizedBy((history: ReadingHistoryStore) => history.rateOf.bind(history));
 
-function deviceTrend(state: DeviceState, history: ReadingHistoryStore, endMs: number, shownOf: ShownOf): Trend | undefined {
+function deviceTrend(state: DeviceState, history: ReadingHistoryStore, endMs: number, shownOf: PageReadingsOf): Trend | undefined {
   const [first] = chooseReadings(state, { shownOf });
   return first && readingTrend(state.key, first, history, endMs);
 }

@@ -1,6 +1,6 @@
 import type { Board } from '../../board/board.ts';
 import type { Chart } from '../../board/chart-html.ts';
-import { appearanceOf, appearedAt, type DeviceView, modelText, parentKey, type ShownValue, userName } from '../../board/device-view.ts';
+import { appearanceOf, appearedAt, type DeviceView, type DisplayReading, modelText, parentKey, userName } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import { commandHtml, recordLink } from '../../board/overview-html.ts';
 import { devicePath } from '../../board/paths.ts';
@@ -34,7 +34,7 @@ export interface DevicePageDependencies {
   /** Those of the device, the newest first. */
   readonly incidents: readonly ListedIncident[];
   /** The readings that its head shows. */
-  numbersOf(state: DeviceState): readonly ShownValue[];
+  numbersOf(state: DeviceState): readonly DisplayReading[];
 }
 
 /** Renders one device: how it is and what to do, how much it does against its limits, what changed and who holds it; then what rarely matters. */
@@ -92,7 +92,7 @@ function numbers({ state, history, numbersOf }: DevicePageDependencies): Html | 
 
 const stats = (list: readonly Html[]): Html => html`<dl class="card stats">${list}</dl>`;
 
-function stat(reading: ShownValue, oldText?: string): Html {
+function stat(reading: DisplayReading, oldText?: string): Html {
   const { label, text, ratio } = reading;
   const [, number = presentText(reading), unit] = /^([\d.\u202f-]+)\s+(.*)$/.exec(presentText(reading)) ?? [];
   const limit = text.includes(' of ') ? `of ${text.split(' of ')[1]}` : undefined;

@@ -1,6 +1,6 @@
 import { timeAxis } from '../../board/chart-html.ts';
 import { nameWithInstance } from '../../board/condition-text.ts';
-import { type DeviceView, type ShownState, sinceOf, stateOf } from '../../board/device-view.ts';
+import { type DeviceView, type DisplayState, sinceOf, stateOf } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import { podLink, podsOf } from '../../board/row-html.ts';
 import { clock, mark } from '../../board/state-html.ts';
@@ -16,7 +16,7 @@ const MOST_EVENTS = 20;
 const HEIGHT = 14;
 
 /** The states of a device over half an hour at most as a strip, from the first known one on. It is empty for times without a reading. */
-export function timeline(past: KnownPast): Html {
+export function timeline(past: HealthPast): Html {
   const all = statesIn(past, past.nowMs - TREND_MS);
   const first = all.findIndex(({ state }) => state !== undefined);
   const spans = first < 0 ? all : all.slice(first);
@@ -59,7 +59,7 @@ function holders(list: readonly EventHolder[]): Html {
 }
 
 /** What is known of the past of a device. */
-export interface KnownPast {
+export interface HealthPast {
   readonly device: Pick<DeviceView, 'key' | 'health' | 'missingSince'>;
   /** Events of the device, the newest first. */
   readonly events: readonly HealthEvent[];
@@ -72,7 +72,7 @@ export interface KnownPast {
 
 /** A time with its state; without `state` it is unknown. */
 interface PastState extends TimeSpan {
-  readonly state?: ShownState;
+  readonly state?: DisplayState;
 }
 
 /**
@@ -80,7 +80,7 @@ interface PastState extends TimeSpan {
  * before the device was first judged, while no agent ran, and while the device was not read, it has none. A known fault stays while the
  * device is not read, as its verdict does. Pure.
  */
-export function statesIn(past: KnownPast, fromMs: number): readonly PastState[] {
+export function statesIn(past: HealthPast, fromMs: number): readonly PastState[] {
   const { nowMs, readTimes } = past;
   const blind = unwatched(past, fromMs);
   const unread = gapsOf(readTimes, nowMs);
@@ -102,10 +102,10 @@ export function statesIn(past: KnownPast, fromMs: number): readonly PastState[] 
 const isIn = (span: TimeSpan, whole: TimeSpan): boolean => span.fromMs >= whole.fromMs && span.untilMs <= whole.untilMs;
 
 /** What the verdict was, as far as the events reach. */
-function verdictsIn({ device, events, nowMs }: KnownPast): readonly PastState[] {
+function verdictsIn({ device, events, nowMs }: HealthPast): readonly PastState[] {
   const spans: PastState[] = [];
   let untilMs = nowMs;
-  let state: ShownState | undefined = stateOf(device);
+  let state: DisplayState | undefined = stateOf(device);
   for (const { timeMs, transition, from } of events) {
     if (transition !== 'state' || timeMs > untilMs) continue;
     spans.push({ fromMs: timeMs, untilMs, ...(state === undefined ? {} : { state }) });
@@ -119,7 +119,7 @@ function verdictsIn({ device, events, nowMs }: KnownPast): readonly PastState[] 
 }
 
 /** Times in which no agent judged the device. */
-function unwatched({ device, watched, nowMs }: KnownPast, fromMs: number): readonly TimeSpan[] {
+function unwatched({ device, watched, nowMs }: HealthPast, fromMs: number): readonly TimeSpan[] {
   if (watched === undefined) return [];
   const sinceMs = watched.since[device.key] ?? nowMs;
   const seen = watched.spans.filter(({ untilMs }) => untilMs > fromMs && untilMs >= sinceMs);

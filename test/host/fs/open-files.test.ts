@@ -114,7 +114,7 @@ describe('a file that is read again', () => {
     const guard = new StepGuard([join(root, 'port')]);
     const guarded = new Tree(root, guard);
     expect([guarded.reread('port/a'), guarded.reread('b')]).toEqual([{ error: 'EHUNG' }, { text: '2\n' }]);
-    guard.closed = [];
+    guard.leftOut = [];
     expect(guarded.reread('port/a')).toEqual({ text: '1\n' });
     guarded.forget('port');
   });

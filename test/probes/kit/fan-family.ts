@@ -7,11 +7,11 @@ import { durationOption, type OptionValues } from '../../../src/model/options.ts
 import { measured, shared } from '../../../src/model/shared-metrics.ts';
 import { defineFamily, type Probe } from '../../../src/probes/family.ts';
 import { DeviceFiles, type FileFact, fileProblems, unlisted } from '../../../src/probes/kit/device-files.ts';
-import { growthCondition, raise, raiseGrowth } from '../../../src/probes/kit/finding.ts';
+import { declaredFinding, growthCondition, raiseGrowth } from '../../../src/probes/kit/finding.ts';
 import { possible } from '../../../src/probes/kit/hwmon.ts';
 import { familyMetrics } from '../../../src/probes/kit/metrics.ts';
 import { nodeAccess } from '../../../src/probes/kit/node-access.ts';
-import { Kept, type Pace, Pacer, reconciled } from '../../../src/probes/kit/pace.ts';
+import { IntervalCache, type Pace, Pacer, reconciled } from '../../../src/probes/kit/pace.ts';
 import { ReadingSet } from '../../../src/probes/kit/reading-set.ts';
 import { sensorProblems } from '../../../src/probes/kit/temperature.ts';
 import { firstLine, parseCount, parseFlag } from '../../../src/probes/kit/text.ts';
@@ -67,7 +67,7 @@ class Fan {
   readonly place: Place;
   readonly #host: Host;
   readonly #everyMs: number;
-  readonly #serial = new Kept<{ readonly text: string | undefined; readonly problems: readonly Problem[] }>();
+  readonly #serial = new IntervalCache<{ readonly text: string | undefined; readonly problems: readonly Problem[] }>();
 
   constructor(host: Host, everyMs: number, place: Place) {
     this.#host = host;
@@ -106,10 +106,11 @@ class Fan {
 }
 
 function stopped(rpm: FileFact<number | bigint>, isAsleep: boolean | undefined): Finding[] {
-  if (rpm.isUnknown) return [raise(conditions.FanStopped, 'Unreadable', { status: 'unknown', message: 'the speed cannot be read' })];
+  if (rpm.isUnknown)
+    return [declaredFinding(conditions.FanStopped, 'Unreadable', { status: 'unknown', message: 'the speed cannot be read' })];
   if (rpm.value === undefined || isAsleep === undefined) return [];
   const status = rpm.value === 0 && !isAsleep;
-  return [raise(conditions.FanStopped, status ? 'NoTurns' : 'Turns', { status, message: `${rpm.value} turns a minute` })];
+  return [declaredFinding(conditions.FanStopped, status ? 'NoTurns' : 'Turns', { status, message: `${rpm.value} turns a minute` })];
 }
 
 class FanProbe implements Probe {

@@ -1,7 +1,7 @@
 import { expect, expectTypeOf, it } from 'vitest';
 import { hours } from '../../../src/model/duration.ts';
 import type { ConditionSpec } from '../../../src/model/health.ts';
-import { growthCondition, type ReasonOf, raise, raiseGrowth } from '../../../src/probes/kit/finding.ts';
+import { declaredFinding, growthCondition, type ReasonOf, raiseGrowth } from '../../../src/probes/kit/finding.ts';
 
 const common = { class: 'latched', severity: 'fatal', meaning: 'A part failed.', remedy: 'reset', source: 'a test' } as const;
 const conditions = {
@@ -13,13 +13,13 @@ const conditions = {
 const judged = { status: true, message: 'part 3 is broken' } as const;
 
 it('raises a finding with a declared reason', () => {
-  expect(raise(conditions.Broken, 'PartBroken', { ...judged, instance: '3' })).toEqual({
+  expect(declaredFinding(conditions.Broken, 'PartBroken', { ...judged, instance: '3' })).toEqual({
     type: 'Broken',
     reason: 'PartBroken',
     instance: '3',
     ...judged,
   });
-  expect(raise(conditions.Broken, 'Unreadable', { message: 'no level', level: false }).level).toBe(false);
+  expect(declaredFinding(conditions.Broken, 'Unreadable', { message: 'no level', level: false }).level).toBe(false);
 });
 
 it('raises the growth of a counter that was read', () => {
@@ -35,13 +35,13 @@ it('has no reasons but those that each condition declares', () => {
   const loose: ConditionSpec = conditions.Broken;
   expectTypeOf<ReasonOf<typeof conditions.Broken>>().toEqualTypeOf<'PartBroken' | 'Unreadable'>();
   expect([
-    raise(either, 'Unreadable', judged),
+    declaredFinding(either, 'Unreadable', judged),
     // @ts-expect-error: the condition declares no such reason.
-    raise(conditions.Broken, 'AboveLimit', judged),
+    declaredFinding(conditions.Broken, 'AboveLimit', judged),
     // @ts-expect-error: only one of the two conditions declares the reason.
-    raise(either, 'PartBroken', judged),
+    declaredFinding(either, 'PartBroken', judged),
     // @ts-expect-error: a condition that is declared without `as const` has no known reasons.
-    raise(loose, 'PartBroken', judged),
+    declaredFinding(loose, 'PartBroken', judged),
     // @ts-expect-error: the condition does not judge a counter.
     ...raiseGrowth(conditions.Broken, 7, 'errors: 7'),
   ]).toHaveLength(5);

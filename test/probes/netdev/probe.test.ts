@@ -169,7 +169,7 @@ describe('the probe', () => {
     const guard = new StepGuard();
     const probed = probeMachine(machineOf('functions-of-dpdk'), {}, guard);
     await probed.at(0);
-    guard.closed = [join(probed.root, 'sys/bus/pci/devices/0000:3b:00.0')];
+    guard.leftOut = [join(probed.root, 'sys/bus/pci/devices/0000:3b:00.0')];
     const { reports, problems } = await probed.at(10_000);
     expect(reports.map(({ device, read }) => [device.id, read !== undefined])).toEqual([
       ['0000:3b:00.0', false],

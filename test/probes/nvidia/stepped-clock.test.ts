@@ -7,7 +7,7 @@ import type { Collection } from '../../../src/model/collection.ts';
 import type { Device } from '../../../src/model/device.ts';
 import { hours, seconds } from '../../../src/model/duration.ts';
 import type { Probe } from '../../../src/probes/family.ts';
-import { raise } from '../../../src/probes/kit/finding.ts';
+import { declaredFinding } from '../../../src/probes/kit/finding.ts';
 import { conditions } from '../../../src/probes/nvidia/conditions.ts';
 import { KernelLogProbe } from '../../../src/probes/nvidia/kernel-log.ts';
 
@@ -25,7 +25,7 @@ let probe: KernelLogProbe;
 const gpus: Probe = {
   collect(): Collection {
     const message = isAsked ? 'the driver asks for a reset' : 'the driver asks for nothing';
-    const findings = [raise(conditions.RecoveryAction, 'GpuReset', { status: isAsked, message })];
+    const findings = [declaredFinding(conditions.RecoveryAction, 'GpuReset', { status: isAsked, message })];
     return { reports: [{ device: GPU, read: { readings: [], findings } }], problems: [], listing: 'complete' };
   },
 };

@@ -107,7 +107,7 @@ const NAMES_PER_LOOK = 64;
 const MOST_FILES = 64;
 
 /** When the files of a process were listed first and last. */
-interface Seen {
+interface ScanTimes {
   readonly firstMs: number;
   readonly lastMs: number;
   readonly isRefused: boolean;
@@ -147,7 +147,7 @@ export class ClientSearch {
   readonly #proc: Tree;
   readonly #pace: SearchPace;
   readonly #found = new Map<number, { readonly nodes: OpenNodes; readonly atMs: number }>();
-  readonly #seen = new Map<number, Seen>();
+  readonly #seen = new Map<number, ScanTimes>();
   readonly #timer: () => number;
   /** The process whose listing goes on in the next search. */
   #unfinished: Listing | undefined;
@@ -295,19 +295,19 @@ export class ClientSearch {
 const isPermission = (error: string | undefined): boolean => error === 'EACCES' || error === 'EPERM';
 
 /** Time since the last listing as a share of the time after which the process is due; 1 and above: it is due. */
-function waitOf({ firstMs, lastMs, isCut }: Seen, nowMs: number): number {
+function waitOf({ firstMs, lastMs, isCut }: ScanTimes, nowMs: number): number {
   return (nowMs - lastMs) / (isCut ? SOONEST_MS : Math.min(Math.max(lastMs - firstMs, SOONEST_MS), LATEST_MS));
 }
 
 /** A client of a card. `key`: the same for each of its descriptors. */
-export interface FoundClient<C> {
+export interface CardClient<C> {
   readonly pid: number;
   readonly client: C;
   readonly key: string;
 }
 
-export interface FoundClients<C> {
-  readonly clients: readonly FoundClient<C>[];
+export interface ClientScan<C> {
+  readonly clients: readonly CardClient<C>[];
   /** A client could not be read. */
   readonly isPartial: boolean;
   /** A read hangs, and ended the reads of this card: its path. */
@@ -324,8 +324,8 @@ export function readClients<C extends DrmIdentity>(
   open: readonly OpenNodes[],
   { card, nodes, address }: { readonly card: string; readonly nodes: readonly string[]; readonly address?: string },
   parse: (text: string) => C | undefined,
-): FoundClients<C> {
-  const clients = new Map<string, FoundClient<C>>();
+): ClientScan<C> {
+  const clients = new Map<string, CardClient<C>>();
   let isPartial = false;
   for (const { pid, files } of open) {
     for (const { fd, node } of files) {

@@ -1,7 +1,7 @@
 import type { DeviceRead } from '../../../model/collection.ts';
 import { minutes, seconds } from '../../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../../model/health.ts';
-import { raise } from '../finding.ts';
+import { declaredFinding } from '../finding.ts';
 import { type LogRow, logCondition } from '../log-row.ts';
 
 /** What the PCI bus and the driver core tell of a device, before its own driver tells anything. */
@@ -113,17 +113,17 @@ export const startRows = (drivers: readonly string[]): readonly LogRow[] => [
 ];
 
 export const isNotStarted = (address: string): Finding =>
-  raise(notStarted, 'NotBound', {
+  declaredFinding(notStarted, 'NotBound', {
     status: true,
     message: `no driver is bound to PCI function ${address}, and one is to another device of this model`,
   });
 
 export const isWithoutDriver = (address: string): Finding =>
-  raise(driverMissing, 'NoDriver', { status: true, message: `no driver is bound to PCI function ${address}` });
+  declaredFinding(driverMissing, 'NoDriver', { status: true, message: `no driver is bound to PCI function ${address}` });
 
 /** `now`: the driver that is bound in place of one of the family. */
 export const isUnbound = (address: string, now?: string): Finding =>
-  raise(driverUnbound, now === undefined ? 'NoDriver' : 'OtherDriver', {
+  declaredFinding(driverUnbound, now === undefined ? 'NoDriver' : 'OtherDriver', {
     status: true,
     message:
       now === undefined
@@ -133,16 +133,16 @@ export const isUnbound = (address: string, now?: string): Finding =>
 
 /** Who has a device in hand wants it. */
 export const isUnboundIfHeld = (address: string): Finding =>
-  raise(driverUnbound, 'NoDriver', {
+  declaredFinding(driverUnbound, 'NoDriver', {
     status: true,
     ifHeld: true,
     message: `no driver is bound to PCI function ${address}, and a container holds it`,
   });
 
 export const isHandedOver = (to: string, node?: string): Finding =>
-  raise(handedOver, 'OtherDriver', { status: true, message: `handed over to ${to}${node === undefined ? '' : ` (${node})`}` });
+  declaredFinding(handedOver, 'OtherDriver', { status: true, message: `handed over to ${to}${node === undefined ? '' : ` (${node})`}` });
 
-export const isNotInUse: Finding = raise(notInUse, 'NoDriver', {
+export const isNotInUse: Finding = declaredFinding(notInUse, 'NoDriver', {
   status: true,
   ifHeld: false,
   message: 'not in use: no driver is bound, and nobody wants one',
@@ -150,21 +150,24 @@ export const isNotInUse: Finding = raise(notInUse, 'NoDriver', {
 
 /** `path`: undefined when the driver made no node, so that it has no name. */
 export const lacksNode = (path: string | undefined): Finding =>
-  raise(nodeMissing, 'NoNode', { status: true, message: path === undefined ? 'the driver made no device node' : `${path} does not exist` });
+  declaredFinding(nodeMissing, 'NoNode', {
+    status: true,
+    message: path === undefined ? 'the driver made no device node' : `${path} does not exist`,
+  });
 
-export const hasNodes: Finding = raise(nodeMissing, 'NodesPresent', { status: false, message: 'the device nodes exist' });
+export const hasNodes: Finding = declaredFinding(nodeMissing, 'NodesPresent', { status: false, message: 'the device nodes exist' });
 
 const message = 'the bus shows another state of the device';
 /** Of a device that no driver of the family has. */
-const needsNoNode: Finding = raise(nodeMissing, 'NodesPresent', { status: false, message });
+const needsNoNode: Finding = declaredFinding(nodeMissing, 'NodesPresent', { status: false, message });
 
 /** Of a device that was told otherwise before. */
 export const served: readonly Finding[] = [
-  raise(notStarted, 'Served', { status: false, message }),
-  raise(driverMissing, 'Served', { status: false, message }),
-  raise(driverUnbound, 'Bound', { status: false, message }),
-  raise(handedOver, 'Served', { status: false, message }),
-  raise(notInUse, 'Served', { status: false, message }),
+  declaredFinding(notStarted, 'Served', { status: false, message }),
+  declaredFinding(driverMissing, 'Served', { status: false, message }),
+  declaredFinding(driverUnbound, 'Bound', { status: false, message }),
+  declaredFinding(handedOver, 'Served', { status: false, message }),
+  declaredFinding(notInUse, 'Served', { status: false, message }),
 ];
 
 /** What held before and does not hold now is denied. */

@@ -1,8 +1,8 @@
 import { type AerCounters, type AerSeverity, attainableGeneration, attainableWidth } from '../../../host/pci/pcie.ts';
 import { hours, seconds } from '../../../model/duration.ts';
 import type { ConditionSpec, Finding } from '../../../model/health.ts';
-import { keptBy } from '../../../model/readings.ts';
-import { growthCondition, raise, raiseGrowth } from '../finding.ts';
+import { memoizedBy } from '../../../model/readings.ts';
+import { declaredFinding, growthCondition, raiseGrowth } from '../finding.ts';
 import { asOf } from '../pace.ts';
 import { pcieLogConditions } from './log.ts';
 import type { PcieErrors, PcieSample } from './pcie.ts';
@@ -73,7 +73,7 @@ export const pcieConditions: readonly ConditionSpec[] = [...pcieErrorConditions,
 const HARMLESS: ReadonlySet<string> = new Set(['UnsupReq', 'NonFatalErr']);
 
 /** Returns all findings of a device whose link the kernel reports; the same objects for the same sample. */
-export const pcieFindings = keptBy((sample: PcieSample): readonly Finding[] => [
+export const pcieFindings = memoizedBy((sample: PcieSample): readonly Finding[] => [
   ...pcieErrorFindings(sample),
   ...asOf(pcieLinkFindings(sample), sample.readMs),
 ]);
@@ -97,7 +97,7 @@ export function cardFaults(card: PcieErrors | undefined, parent: string, own: re
 function presenceFinding({ answers }: PcieErrors): Finding[] {
   if (answers === undefined) return [];
   const message = answers ? 'the configuration header can be read' : 'all 64 bytes of the configuration header are ones';
-  return [raise(errors.PciFunctionGone, answers ? 'Answers' : 'ConfigurationAllOnes', { status: !answers, message })];
+  return [declaredFinding(errors.PciFunctionGone, answers ? 'Answers' : 'ConfigurationAllOnes', { status: !answers, message })];
 }
 
 /** Judges width and speed. A low speed has severity `info`, because idle cards lower their generation by themselves. */
@@ -129,7 +129,7 @@ function levelFinding(
 ): Finding[] {
   if (now === undefined || most === undefined) return [];
   const status = now < most;
-  return [raise(pcieLinkCondition, status ? reason : 'AtMaximum', { instance, status, message: message(now, most) })];
+  return [declaredFinding(pcieLinkCondition, status ? reason : 'AtMaximum', { instance, status, message: message(now, most) })];
 }
 
 function aerFindings({ errors: kinds, totals, rootPort }: AerCounters): Finding[] {

@@ -12,9 +12,9 @@ import {
 } from '../../../host/pci/pcie.ts';
 import { seconds } from '../../../model/duration.ts';
 import type { MetricSpec, Reading } from '../../../model/metric.ts';
-import { keptBy } from '../../../model/readings.ts';
+import { memoizedBy } from '../../../model/readings.ts';
 import { measured, shared } from '../../../model/shared-metrics.ts';
-import { asOf, Kept, type Pace } from '../pace.ts';
+import { asOf, IntervalCache, type Pace } from '../pace.ts';
 
 /** Ids of a bridge: `0x1002`, `0x1478`. */
 export interface BridgeIds {
@@ -65,7 +65,7 @@ export class PcieReader {
   readonly #sys: Tree;
   readonly #address: string;
   readonly #isOwnBridge: ((ids: BridgeIds) => boolean) | undefined;
-  readonly #kept = new Kept<PcieSample>();
+  readonly #kept = new IntervalCache<PcieSample>();
   #slot: string | undefined;
 
   /** `isOwnBridge` tells the bridges on the card from other bridges; absent for cards without a bridge. */
@@ -128,4 +128,7 @@ export function pcieErrorReadings({ aer, readMs }: PcieErrors): readonly Reading
 }
 
 /** Returns all readings of a device whose link the kernel reports; the same objects for the same sample. */
-export const pcieReadings = keptBy((sample: PcieSample): readonly Reading[] => [...pcieLinkReadings(sample), ...pcieErrorReadings(sample)]);
+export const pcieReadings = memoizedBy((sample: PcieSample): readonly Reading[] => [
+  ...pcieLinkReadings(sample),
+  ...pcieErrorReadings(sample),
+]);

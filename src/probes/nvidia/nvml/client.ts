@@ -90,7 +90,7 @@ function find(library: Library, sys: Host['sys'], index: number, bound: Bound): 
   if (code !== CODE.success) return { index, code };
   const pciAddress = normalizePciAddress(identity.busId ?? '') ?? `index-${index}`;
   const place = sys.path(`bus/pci/devices/${pciAddress}/nvml`);
-  if (guard?.isClosed(place) === true) return pciAddress;
+  if (guard?.isLeftOut(place) === true) return pciAddress;
   const gpu = new TrackedDevice(library, handle, guard, place);
   const uuidCode = gpu.during('nvmlDeviceGetUUID', () =>
     library.call('nvmlDeviceGetUUID', 'hpu', handle, library.scratch.address, UUID_LENGTH),

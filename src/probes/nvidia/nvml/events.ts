@@ -181,7 +181,7 @@ export class SystemEvents {
 
 /** False when the driver lacks the function, or when an earlier call of it hangs. */
 const mayPoll = (library: Library, guard: StepGuard | undefined, wait: string, types: string): boolean =>
-  guard?.isClosed(`nvml/${wait}`) !== true && library.bind(wait, types) !== undefined;
+  guard?.isLeftOut(`nvml/${wait}`) !== true && library.bind(wait, types) !== undefined;
 
 function polled(library: Library, guard: StepGuard | undefined, wait: string, types: string, ...values: readonly Handle[]): number {
   guard?.enter(`nvml/${wait}`, 'call');

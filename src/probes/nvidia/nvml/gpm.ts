@@ -1,4 +1,4 @@
-import type { KeptTimes, MigSample } from '../sample.ts';
+import type { MigSample, PartTimes } from '../sample.ts';
 import type { ValueKey, Values } from '../values.ts';
 import { CODE, GPM_GET, GPM_METRIC, GPM_SUPPORT } from './header.ts';
 import { type Handle, type Library, type Memory, zeros } from './library.ts';
@@ -95,7 +95,7 @@ export class Activities {
   }
 
   /** Times of the means that the read at `nowMs` kept. `instance`: default the whole GPU. */
-  times(nowMs: number, instance?: MigSample): KeptTimes {
+  times(nowMs: number, instance?: MigSample): PartTimes {
     const activity = instance === undefined ? this.#ofWhole() : this.#activities.get(keyOf(instance));
     const { means, sampledAtMs = nowMs } = activity ?? {};
     if (means === undefined || sampledAtMs === nowMs) return NONE_KEPT;
@@ -143,7 +143,7 @@ export class Activities {
   }
 }
 
-const NONE_KEPT: KeptTimes = new Map();
+const NONE_KEPT: PartTimes = new Map();
 
 const begun = (instance: number | undefined): Activity => ({
   instance,

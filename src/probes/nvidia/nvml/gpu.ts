@@ -2,9 +2,9 @@ import {
   combinedRecovery,
   type GpuIdentity,
   type GpuSample,
-  type KeptTimes,
   type MigName,
   type MigSample,
+  type PartTimes,
   type Unread,
 } from '../sample.ts';
 import type { Values } from '../values.ts';
@@ -291,7 +291,7 @@ export class Gpu {
     return { ...means, nvlinkMeanReceiveBytesPerSecond: undefined, nvlinkMeanTransmitBytesPerSecond: undefined };
   }
 
-  #times(factsAtMs: number): KeptTimes {
+  #times(factsAtMs: number): PartTimes {
     const times = this.#answers.times(this.#nowMs);
     if (this.links.readMs !== this.#nowMs) times.set('links', this.links.readMs);
     if (factsAtMs !== this.#nowMs) times.set('peers', factsAtMs);

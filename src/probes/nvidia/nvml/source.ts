@@ -105,7 +105,7 @@ export class NvmlSource {
    * Shuts the library's client down. Its handles and sets become invalid. The next read starts it anew, as it must when the driver started a GPU
    * that the library does not know.
    */
-  renew(): void {
+  shutDownClient(): void {
     if (this.#running === undefined) return;
     this.#running.events.free();
     this.#running.systemEvents.free();
@@ -116,7 +116,7 @@ export class NvmlSource {
 
   /** Closes the library, because an open library keeps the driver in use. The next read opens the library again. */
   release(): void {
-    this.renew();
+    this.shutDownClient();
     this.#library?.unload();
     this.#library = undefined;
     this.#failedRestarts = 0;
@@ -125,7 +125,7 @@ export class NvmlSource {
 
   close(): void {
     this.#isClosed = true;
-    this.renew();
+    this.shutDownClient();
     this.#library = undefined;
   }
 
@@ -165,7 +165,7 @@ export class NvmlSource {
   #round(library: Library, bound: readonly string[]): NodeSample | ReadFailure {
     const pace = this.#pacer.next(this.#host.clock.monotonic());
     const { nowMs } = pace;
-    if (this.#running?.isToRestart === true || this.#isLostForLong(nowMs) || this.#haveBoundGpusChanged(bound, pace)) this.renew();
+    if (this.#running?.isToRestart === true || this.#isLostForLong(nowMs) || this.#haveBoundGpusChanged(bound, pace)) this.shutDownClient();
     const running = this.#running ?? this.#start(library, bound, nowMs);
     if ('symbol' in running) return failureOf(running.code, running.symbol);
     const { gpus } = running;

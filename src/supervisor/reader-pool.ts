@@ -30,7 +30,7 @@ const MOST_STUCK = 8;
 const SHARED = '';
 
 /** One collection of a family. */
-export interface Job extends Pick<Collect, 'family' | 'ids' | 'closed' | 'release'> {
+export interface Job extends Pick<Collect, 'family' | 'ids' | 'leftOut' | 'release'> {
   /** The family has a reader of its own, because its steps may be slow, hang, or end the reader. */
   readonly isApart: boolean;
   /** A place that was left out is tried, in another reader beside that of the family. */
@@ -81,7 +81,7 @@ interface Run extends Task {
 }
 
 /** A reader and its work. */
-interface Lane {
+interface ReaderSlot {
   readonly name: string;
   reader?: Reader | undefined;
   /** Families whose probe the reader has. */
@@ -91,10 +91,10 @@ interface Lane {
 }
 
 /** The processes that read hardware. A reader whose position does not change in time is killed. */
-export class Readers {
+export class ReaderPool {
   readonly #clock: Clock;
   readonly #start: StartReader;
-  readonly #lanes = new Map<string, Lane>();
+  readonly #lanes = new Map<string, ReaderSlot>();
   /** The latest job of each family. */
   readonly #jobs = new Map<string, Job>();
   readonly #leaving = new Set<Reader>();
@@ -130,7 +130,7 @@ export class Readers {
       this.#jobs.set(job.family, job);
       for (const other of [SHARED, job.family]) if (other !== name) this.#leave(this.#lanes.get(other), job.family);
     }
-    const lane: Lane = this.#lanes.get(name) ?? { name, hosted: new Map(), queue: [] };
+    const lane: ReaderSlot = this.#lanes.get(name) ?? { name, hosted: new Map(), queue: [] };
     this.#lanes.set(name, lane);
     return new Promise((resolve) => {
       lane.queue.push({ job, settle: resolve });
@@ -164,7 +164,7 @@ export class Readers {
     for (const reader of this.#leaving) reader.kill();
   }
 
-  #leave(lane: Lane | undefined, family: string): void {
+  #leave(lane: ReaderSlot | undefined, family: string): void {
     if (lane?.hosted.delete(family) !== true) return;
     const { reader } = lane;
     if (reader === undefined) return;
@@ -184,7 +184,7 @@ export class Readers {
     });
   }
 
-  #next(lane: Lane): void {
+  #next(lane: ReaderSlot): void {
     const task = lane.run === undefined && !this.#isClosed ? lane.queue.shift() : undefined;
     if (task === undefined) return;
     const { job } = task;
@@ -204,10 +204,10 @@ export class Readers {
     if (start !== undefined) run.writesBefore = reader.position().writes;
     lane.hosted.set(job.family, { receiver: before?.receiver ?? new CollectionReceiver(), job });
     this.#watch(lane, run, reader, undefined);
-    reader.send({ family: job.family, run: run.id, start, ids: job.ids, closed: job.closed, release: job.release });
+    reader.send({ family: job.family, run: run.id, start, ids: job.ids, leftOut: job.leftOut, release: job.release });
   }
 
-  #started(lane: Lane): Reader {
+  #started(lane: ReaderSlot): Reader {
     const reader: Reader = this.#start({
       received: (message) => this.#received(lane, reader, message),
       ended: (end) => this.#ended(lane, reader, end),
@@ -216,7 +216,7 @@ export class Readers {
   }
 
   /** Checks the step of the reader every {@link CHECK_MS}. `before`: the number of its writes at the last check, and the time of the first check that found this number. */
-  #watch(lane: Lane, run: Run, reader: Reader, before: { readonly writes: number; readonly sinceMs: number } | undefined): void {
+  #watch(lane: ReaderSlot, run: Run, reader: Reader, before: { readonly writes: number; readonly sinceMs: number } | undefined): void {
     const dueMs = this.#clock.monotonic() + CHECK_MS;
     run.cancelCheck = this.#clock.after(CHECK_MS, () => {
       const nowMs = this.#clock.monotonic();
@@ -244,7 +244,7 @@ export class Readers {
     });
   }
 
-  #giveUp(lane: Lane, reader: Reader, hung: Extract<Result, { end: 'hung' }>): void {
+  #giveUp(lane: ReaderSlot, reader: Reader, hung: Extract<Result, { end: 'hung' }>): void {
     const { family } = (lane.run as Run).job;
     lane.reader = undefined;
     lane.hosted.clear();
@@ -259,7 +259,7 @@ export class Readers {
     this.#settle(lane, hung);
   }
 
-  #received(lane: Lane, reader: Reader, message: FromReader): void {
+  #received(lane: ReaderSlot, reader: Reader, message: FromReader): void {
     if (message.kind === 'failed' && message.run === undefined) this.#jobs.get(message.family)?.erred(message.message);
     if (lane.reader !== reader) return;
     if (message.kind === 'wake') lane.hosted.get(message.family)?.job.wake();
@@ -270,7 +270,7 @@ export class Readers {
     else this.#settle(lane, { end: 'collected', collection: receiver.decode(message.collection), durationMs: message.durationMs });
   }
 
-  #ended(lane: Lane, reader: Reader, by: ReaderEnd): void {
+  #ended(lane: ReaderSlot, reader: Reader, by: ReaderEnd): void {
     this.#leaving.delete(reader);
     if (this.#leaving.size === 0) this.#whenLeft();
     const stuck = this.#stuck.get(reader);
@@ -286,7 +286,7 @@ export class Readers {
     else for (const job of jobs) job.erred(`the reader ended${where}: ${by.how}`);
   }
 
-  #settle(lane: Lane, result: Result): void {
+  #settle(lane: ReaderSlot, result: Result): void {
     const run = lane.run as Run;
     run.cancelCheck();
     lane.run = undefined;
@@ -296,8 +296,8 @@ export class Readers {
   }
 }
 
-function stallMs({ kind }: Step, { timeoutMs, closed, isApart, isTrial }: Job, reader: Reader): number {
-  const isFurther = closed.length > 0 && isTrial !== true;
+function stallMs({ kind }: Step, { timeoutMs, leftOut, isApart, isTrial }: Job, reader: Reader): number {
+  const isFurther = leftOut.length > 0 && isTrial !== true;
   if (kind === 'file') return Math.min(isFurther && reader.isAsleep() ? READ_MS.whileOthersHang : READ_MS.usual, timeoutMs);
   return isApart && !isFurther ? timeoutMs : Math.min(CALL_MS, timeoutMs);
 }

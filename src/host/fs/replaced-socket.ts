@@ -11,7 +11,7 @@ import { connectErrno, socketAt, watchSocket } from './socket-file.ts';
 /** Time between two looks while the socket is not in its place. Clients have it again within two seconds. */
 const RETRY_MS = 1_500;
 
-export interface KeptSocketOptions {
+export interface ReplacedSocketOptions {
   readonly path: string;
   /** Mode of the file: who may connect. */
   readonly mode: number;
@@ -32,9 +32,9 @@ export interface KeptSocketOptions {
  * A unix socket that stays in its place: it is made again when it was removed, and when the process that replaced it has ended. Nothing but a
  * socket is ever replaced, and one on which another process answers only where `mayReplace` allows it.
  */
-export class KeptSocket {
+export class ReplacedSocket {
   readonly path: string;
-  readonly #options: KeptSocketOptions;
+  readonly #options: ReplacedSocketOptions;
   #own: OwnSocket | undefined;
   #watch: EntryWatch | undefined;
   #problem: string | undefined = 'it was not made yet';
@@ -43,14 +43,14 @@ export class KeptSocket {
   #isClosed = false;
 
   /** Resolves after the first try. Never rejects. */
-  static async open(options: KeptSocketOptions): Promise<KeptSocket> {
-    const kept = new KeptSocket(options);
+  static async open(options: ReplacedSocketOptions): Promise<ReplacedSocket> {
+    const kept = new ReplacedSocket(options);
     kept.#watch = watchSocket(options.path, () => void kept.look(), options.clock);
     await kept.look();
     return kept;
   }
 
-  private constructor(options: KeptSocketOptions) {
+  private constructor(options: ReplacedSocketOptions) {
     this.path = options.path;
     this.#options = options;
   }

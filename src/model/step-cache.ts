@@ -1,5 +1,5 @@
 /** The list of before while both have the same elements. What depends on the list then keeps its output, too. */
-export function keptList<T>(before: readonly T[] | undefined, now: readonly T[]): readonly T[] {
+export function sameListWhenEqual<T>(before: readonly T[] | undefined, now: readonly T[]): readonly T[] {
   if (before === undefined || before.length !== now.length) return now;
   for (let at = 0; at < now.length; at += 1) if (before[at] !== now[at]) return now;
   return before;
@@ -9,13 +9,13 @@ export function keptList<T>(before: readonly T[] | undefined, now: readonly T[])
  * The last outputs of a pure step, one for each key. A step whose inputs are the same objects as in the round before gives its last output.
  * All that the output depends on must be among the inputs.
  */
-export class KeptStep<V> {
+export class StepCache<V> {
   #before: ReadonlyMap<string, { readonly inputs: readonly unknown[]; readonly output: V }> = new Map();
   #now = new Map<string, { readonly inputs: readonly unknown[]; readonly output: V }>();
 
   of(key: string, inputs: readonly unknown[], step: () => V): V {
     const before = this.#before.get(key);
-    const one = before !== undefined && keptList(before.inputs, inputs) === before.inputs ? before : { inputs, output: step() };
+    const one = before !== undefined && sameListWhenEqual(before.inputs, inputs) === before.inputs ? before : { inputs, output: step() };
     this.#now.set(key, one);
     return one.output;
   }

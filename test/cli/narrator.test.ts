@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { boardOf } from '../../src/board/board.ts';
-import { ToldStory } from '../../src/cli/demo/told-story.ts';
+import { DemoNarrator } from '../../src/cli/demo/narrator.ts';
 import type { HealthState } from '../../src/model/health.ts';
 import { snapshot, state, TAKEN_AT_MS } from '../metrics/sample.ts';
 import { allocation, device, podResources } from '../support/snapshots.ts';
@@ -11,7 +11,7 @@ interface Now {
 }
 
 /** What the terminal shows after each snapshot. */
-function told(story: ToldStory, { states, pod = 'train-0' }: Now): readonly string[] {
+function told(story: DemoNarrator, { states, pod = 'train-0' }: Now): readonly string[] {
   const devices = Object.entries(states).map(([id, health]) =>
     state(device({ id }), {
       verdict: { state: health, sinceMs: 1, conditions: [] },
@@ -27,7 +27,7 @@ function told(story: ToldStory, { states, pod = 'train-0' }: Now): readonly stri
 
 describe('what a demo tells in the terminal', () => {
   it('is one sentence for each device that fails, and one when all is well again', () => {
-    const story = new ToldStory();
+    const story = new DemoNarrator();
     expect(told(story, { states: { a: 'healthy', b: 'healthy' } })).toEqual([]);
     expect(told(story, { states: { a: 'unhealthy', b: 'healthy' } })).toEqual(['a is unhealthy, ml/train-0 is hit']);
     expect(told(story, { states: { a: 'unhealthy', b: 'degraded' } })).toEqual(['b is degraded, ml/train-0 is hit']);
@@ -37,13 +37,13 @@ describe('what a demo tells in the terminal', () => {
   });
 
   it('does not repeat a fault because another pod holds the device', () => {
-    const story = new ToldStory();
+    const story = new DemoNarrator();
     told(story, { states: { a: 'unhealthy' } });
     expect(told(story, { states: { a: 'unhealthy' }, pod: 'train-1' })).toEqual([]);
   });
 
   it('fits a terminal', () => {
-    const [line = ''] = told(new ToldStory(), { states: { a: 'unhealthy' }, pod: 'x'.repeat(200) });
+    const [line = ''] = told(new DemoNarrator(), { states: { a: 'unhealthy' }, pod: 'x'.repeat(200) });
     expect(line.length).toBeLessThanOrEqual(110);
     expect(line.endsWith('…')).toBe(true);
   });

@@ -5,7 +5,7 @@ import { clockText } from '../../board/units.ts';
 const LONGEST_LINE = 120;
 
 /** Tells what changed on the node, in the words of the page: one line for each new finding, and one when all is well again. */
-export class ToldStory {
+export class DemoNarrator {
   #known: ReadonlySet<string> = new Set();
   #wasIll = false;
 
