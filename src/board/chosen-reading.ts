@@ -21,30 +21,34 @@ export interface DeviceValues {
   rate(series: readonly Reading[]): number | undefined;
 }
 
-export function plain(label: string, reading: Reading, ratio?: number): ChosenReading {
-  const { metric, value } = reading;
-  return { label, text: readingText(metric, value), value: Number(value), ...share(ratio), series: [reading], isRate: false };
+/** `limit`: the value that fills the bar. */
+export function plain(label: string, reading: Reading, limit?: number): ChosenReading {
+  const { metric } = reading;
+  const value = Number(reading.value);
+  return { label, text: readingText(metric, reading.value), value, ...shareOf(value, limit), series: [reading], isRate: false };
 }
 
 export function against(label: string, reading: Reading, limit: Reading | undefined): ChosenReading {
   if (limit === undefined || Number(limit.value) <= 0) return plain(label, reading);
   const text = `${readingText(reading.metric, reading.value)} of ${readingText(limit.metric, limit.value)}`;
-  return { ...plain(label, reading, Number(reading.value) / Number(limit.value)), text };
+  return { ...plain(label, reading, Number(limit.value)), text };
 }
 
 export const NO_RATE = 'no rate yet';
 
-/** The growth of counters of one metric. `full`: the rate that fills the bar. */
-export function grown(label: string, series: readonly Reading[], known: DeviceValues, full?: number): ChosenReading {
+/** The growth of counters of one metric. `limit`: the rate that fills the bar. */
+export function grown(label: string, series: readonly Reading[], known: DeviceValues, limit?: number): ChosenReading {
   const rate = known.rate(series);
   const source = { series, isRate: true };
   if (rate === undefined) return { label, text: NO_RATE, ...source };
   // No time passes faster than time: what is above comes from the times of the two reads.
   const isTime = series[0]?.metric.endsWith('_seconds_total') === true;
-  const value = isTime && full !== undefined ? Math.min(rate, full) : rate;
-  const ratio = full === undefined || full <= 0 ? undefined : value / full;
-  return { label, text: rateText(series[0]?.metric ?? '', value), value, ...share(ratio), ...source };
+  const value = isTime && limit !== undefined ? Math.min(rate, limit) : rate;
+  return { label, text: rateText(series[0]?.metric ?? '', value), value, ...shareOf(value, limit), ...source };
 }
 
-export const share = (ratio: number | undefined): { ratio?: number } =>
-  ratio === undefined || !Number.isFinite(ratio) ? {} : { ratio: Math.round(Math.min(1, Math.max(0, ratio)) * 1_000) / 1_000 };
+/** The limit is not computed from the ratio: of a small value, the rounded ratio is 0. */
+const shareOf = (value: number, limit: number | undefined): Pick<DisplayReading, 'ratio' | 'limit'> =>
+  limit === undefined || !(limit > 0) || !Number.isFinite(value / limit)
+    ? {}
+    : { ratio: Math.round(Math.min(1, Math.max(0, value / limit)) * 1_000) / 1_000, limit };

@@ -118,6 +118,8 @@ export interface DisplayReading {
   readonly value?: number;
   /** Share of the limit or the total, 0 to 1; absent when no limit is known. */
   readonly ratio?: number;
+  /** The value that is a ratio of 1. */
+  readonly limit?: number;
 }
 
 export const stateOf = ({ health, missingSince }: Pick<DeviceView, 'health' | 'missingSince'>): DisplayState =>

@@ -83,7 +83,7 @@ function own({ label, metric, labels = {}, full, words }: OwnReading, known: Dev
     return text === undefined ? undefined : { ...plain(label, first), text };
   }
   const sum = { ...first, value: series.length === 1 ? first.value : series.reduce((all, { value }) => all + Number(value), 0) };
-  return { ...plain(label, sum, full === undefined ? undefined : Number(sum.value) / full), series };
+  return { ...plain(label, sum, full), series };
 }
 
 /** For a kind of device without a declaration: values with a natural limit first. Facts and states are no readings. */
@@ -91,7 +91,7 @@ function others(known: readonly Reading[]): readonly ChosenReading[] {
   const telling = known.filter(({ metric }) => !/_(?:info|state|total|limit_\w+|max\w*|enabled|throttled)$/.test(metric));
   const ratios = telling.filter(({ metric }) => metric.endsWith('_ratio'));
   const rest = telling.filter((one) => !ratios.includes(one));
-  return [...ratios.map((one) => plain(titleOf(one), one, Number(one.value))), ...rest.map((one) => plain(titleOf(one), one))];
+  return [...ratios.map((one) => plain(titleOf(one), one, 1)), ...rest.map((one) => plain(titleOf(one), one))];
 }
 
 const titleOf = ({ metric, labels }: Reading): string => [metricTitle(metric), ...Object.values(labels ?? {})].join(' ');
@@ -101,7 +101,7 @@ const SHARED: Readonly<Record<SharedReading, (known: DeviceValues) => ChosenRead
   busy({ of }) {
     const engines = of(shared.utilization.name);
     const main = engines.find(({ labels }) => labels?.engine === 'gpu') ?? highest(engines);
-    return main && plain('Busy', main, Number(main.value));
+    return main && plain('Busy', main, 1);
   },
   memory({ of }) {
     const [used] = of(shared.memoryUsed.name);

@@ -7,8 +7,6 @@ const HEIGHT = 20;
 /** The first reading of a device over half an hour, as a line. Its height is the limit, or the highest value where no limit is known. */
 export function sparkline({ shown: [first] }: Pick<DeviceView, 'shown'>, trend: Trend | undefined): Html | undefined {
   if (first === undefined || trend === undefined || trend.every((value) => value === null)) return undefined;
-  const { value = 0, ratio = 0 } = first;
-  const full = ratio > 0 ? value / ratio : 0;
   // It begins at the first value: an agent that has just started has no half hour to show.
   const known = trend.slice(
     Math.min(
@@ -16,7 +14,7 @@ export function sparkline({ shown: [first] }: Pick<DeviceView, 'shown'>, trend: 
       trend.findIndex((one) => one !== null),
     ),
   );
-  const path = linePath(known, known.length, HEIGHT, 0, full > 0 ? full : highest(known));
+  const path = linePath(known, known.length, HEIGHT, 0, first.limit ?? highest(known));
   return html`<svg class="spark" viewBox="0 0 ${known.length} ${HEIGHT}" preserveAspectRatio="none" aria-hidden="true"><path d="${path}"/></svg>`;
 }
 

@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { type Board, boardOf } from '../../src/board/board.ts';
-import type { DeviceView } from '../../src/board/device-view.ts';
+import type { DeviceView, DisplayReading } from '../../src/board/device-view.ts';
 import { mapHtml } from '../../src/board/map-html.ts';
 import { stateCounts } from '../../src/board/order.ts';
 import { chipsHtml, sayHtml } from '../../src/board/overview-html.ts';
+import { sparkline } from '../../src/board/spark.ts';
 import { conditionTexts, stateCell, whyLines } from '../../src/board/state-html.ts';
 import { findingsOf, sentenceOf } from '../../src/board/summary.ts';
 import { DEFAULT_VIEW, viewOf } from '../../src/board/view.ts';
+import { sparkText } from '../../src/cli/top/spark-text.ts';
 import type { ActiveCondition } from '../../src/model/health.ts';
 import type { Reading } from '../../src/model/metric.ts';
 import { Readings } from '../../src/model/readings.ts';
@@ -235,9 +237,9 @@ describe('the readings of a row', () => {
         ]),
       ),
     ).toEqual([
-      { label: 'Busy', text: '87 %', value: 0.87, ratio: 0.87 },
-      { label: 'Memory', text: '40 GiB of 80 GiB', value: 40 * 2 ** 30, ratio: 0.5 },
-      { label: 'Power', text: '350 W of 700 W', value: 350, ratio: 0.5 },
+      { label: 'Busy', text: '87 %', value: 0.87, ratio: 0.87, limit: 1 },
+      { label: 'Memory', text: '40 GiB of 80 GiB', value: 40 * 2 ** 30, ratio: 0.5, limit: 80 * 2 ** 30 },
+      { label: 'Power', text: '350 W of 700 W', value: 350, ratio: 0.5, limit: 700 },
     ]);
   });
 
@@ -250,10 +252,14 @@ describe('the readings of a row', () => {
 
   it('of an HCA are rates against the speed of the link, and never a total', () => {
     expect(readingsOf(Readings.of(port), () => 25e9)).toEqual([
-      { label: 'In', text: '200 Gbit/s', value: 25e9, ratio: 0.5 },
-      { label: 'Out', text: '200 Gbit/s', value: 25e9, ratio: 0.5 },
+      { label: 'In', text: '200 Gbit/s', value: 25e9, ratio: 0.5, limit: 50e9 },
+      { label: 'Out', text: '200 Gbit/s', value: 25e9, ratio: 0.5, limit: 50e9 },
       { label: 'Link', text: 'up, 400 Gbit/s', value: 1 },
     ]);
+    const [idle] = readingsOf(Readings.of(port), () => 6_875) ?? [];
+    expect(idle, 'the rounded ratio of 55 kbit/s is 0').toEqual({ label: 'In', text: '55 kbit/s', value: 6_875, ratio: 0, limit: 50e9 });
+    expect(sparkline({ shown: [idle as DisplayReading] }, [0, 6_875, 6_875])?.text).toContain('M0 19h1L1 19L2 19');
+    expect(sparkText([0, 6_875, 6_875], idle?.limit, 3)).toBe('▁▁▁');
     const unknown = readingsOf(Readings.of(port), () => undefined);
     expect(unknown?.map(({ text }) => text)).toEqual(['no rate yet', 'no rate yet', 'up, 400 Gbit/s']);
     expect(unknown?.[0]).not.toHaveProperty('value');
@@ -270,7 +276,7 @@ describe('the readings of a row', () => {
           reading('device_temperature_limit_celsius', 5, { sensor: 'board', limit: 'min' }),
         ]),
       ) ?? [];
-    expect(first).toEqual({ label: 'Temp. core', text: '60 °C of 66 °C', value: 60, ratio: 0.909 });
+    expect(first).toEqual({ label: 'Temp. core', text: '60 °C of 66 °C', value: 60, ratio: 0.909, limit: 66 });
   });
 
   it('of a GPU that tells a margin in place of its limit are its own temperature against the limit, and not that of a hotter memory', () => {
@@ -285,7 +291,7 @@ describe('the readings of a row', () => {
     const margin = reading('device_nvidia_temperature_margin_celsius', -1);
     const slowdown = reading('device_nvidia_temperature_limit_margin_celsius', -2, { limit: 'slowdown' });
     const shutdown = reading('device_nvidia_temperature_limit_margin_celsius', -8, { limit: 'shutdown' });
-    expect(of(margin, shutdown, slowdown)).toEqual({ label: 'Temperature', text: '88 °C of 89 °C', value: 88, ratio: 0.989 });
+    expect(of(margin, shutdown, slowdown)).toEqual({ label: 'Temperature', text: '88 °C of 89 °C', value: 88, ratio: 0.989, limit: 89 });
     expect(of(margin)).toMatchObject({ text: '88 °C of 87 °C' });
     expect(of(shutdown, slowdown), 'without a limit the hottest counts').toMatchObject({ label: 'Temp. memory', text: '94 °C' });
   });
@@ -313,9 +319,9 @@ describe('the readings of a row', () => {
       reading('device_toy_busy_seconds_total', 9, { queue: '1' }),
     ];
     expect(chosen(0.5, ...all)).toEqual([
-      { label: 'Wear', text: '25 %', value: 0.25, ratio: 0.25 },
+      { label: 'Wear', text: '25 %', value: 0.25, ratio: 0.25, limit: 1 },
       { label: 'Drops', text: '1/s', value: 1 },
-      { label: 'Busy', text: '50 %', value: 0.5, ratio: 0.5 },
+      { label: 'Busy', text: '50 %', value: 0.5, ratio: 0.5, limit: 1 },
     ]);
     expect(chosen(undefined, ...drops)).toEqual([{ label: 'Drops', text: 'no rate yet' }]);
     expect(chosen(undefined, reading('device_toy_asleep', 1))).toEqual([{ label: 'Power', text: 'asleep', value: 1 }]);
@@ -336,7 +342,7 @@ describe('the readings of a row', () => {
         ]),
       ),
     ).toEqual([
-      { label: 'Toy wear', text: '25 %', value: 0.25, ratio: 0.25 },
+      { label: 'Toy wear', text: '25 %', value: 0.25, ratio: 0.25, limit: 1 },
       { label: 'Toy flow', text: '900 rpm', value: 900 },
     ]);
   });

@@ -22,7 +22,7 @@ import type { Line } from '../terminal/frame.ts';
 import { fitLine, span, widthOf } from '../terminal/frame.ts';
 import type { ColumnRoom, Placed } from '../terminal/room.ts';
 import type { Style } from '../terminal/style.ts';
-import { fullOf, shrunk, sparkText } from './spark-text.ts';
+import { shrunk, sparkText } from './spark-text.ts';
 
 /** What a cell needs beside its row. */
 export interface Drawing {
@@ -245,7 +245,7 @@ function historyColumn(rows: readonly ViewRow[], { trends, isRoomy, isUtf8 }: Dr
     const [trend, reading] = [trends[row.key], row.shown[0]];
     return trend === undefined || reading === undefined
       ? []
-      : [span(sparkText(shrunk(trend, HISTORY_CELLS), fullOf(reading), HISTORY_CELLS), 'bar')];
+      : [span(sparkText(shrunk(trend, HISTORY_CELLS), reading.limit, HISTORY_CELLS), 'bar')];
   };
   return [{ head: 'HISTORY', rank: 4, least: HISTORY_CELLS, good: HISTORY_CELLS, most: HISTORY_CELLS, cell }];
 }

@@ -15,7 +15,7 @@ import { type Line, span, widthOf, wrapText } from '../terminal/frame.ts';
 import type { Style } from '../terminal/style.ts';
 import { barText, type Drawing, STATE_STYLES, useText } from './columns.ts';
 import type { DeviceDetail, Fact } from './detail.ts';
-import { fullOf, sparkText } from './spark-text.ts';
+import { sparkText } from './spark-text.ts';
 
 const BAR_CELLS = 12;
 const LEAST_SPARK = 8;
@@ -87,7 +87,7 @@ function barLines(
     return [
       span(`  ${label.padEnd(labels)}  ${text.padStart(texts)}  `),
       span(ratio === undefined ? ' '.repeat(BAR_CELLS) : barText(ratio, BAR_CELLS, isUtf8), 'bar'),
-      ...(trend === undefined || left < LEAST_SPARK || !isUtf8 ? [] : [span(`  ${sparkText(trend, fullOf(reading), left)}`, 'bar')]),
+      ...(trend === undefined || left < LEAST_SPARK || !isUtf8 ? [] : [span(`  ${sparkText(trend, reading.limit, left)}`, 'bar')]),
     ];
   });
 }

@@ -1,4 +1,3 @@
-import type { DisplayReading } from '../../board/device-view.ts';
 import { highest } from '../../board/spark.ts';
 import type { Trend } from '../../board/trend.ts';
 
@@ -15,12 +14,6 @@ export function sparkText(trend: Trend, full: number | undefined, cells: number)
     return LEVELS[Math.min(LEVELS.length - 1, Math.floor(share * LEVELS.length))] as string;
   };
   return last.map(sign).join('').padStart(cells);
-}
-
-/** The limit of a reading, in the unit of its value. A share of 0 still is one of 1. */
-export function fullOf({ value, ratio, text }: DisplayReading): number | undefined {
-  if (value !== undefined && ratio) return value / ratio;
-  return ratio === 0 && text.endsWith(' %') ? 1 : undefined;
 }
 
 /** The whole trend in `cells` values, each the mean of what was read in its time. */
