@@ -14,8 +14,8 @@ export type DisplayState = HealthState | 'missing';
  * be allocated itself. `used`: no container holds it, but the processes of pods use it. `free`: the kubelet says that no container holds it. `unknown`: the kubelet did not say it, or
  * a container holds an id that several devices have.
  */
-export type DeviceUse = 'held' | 'held by parts' | 'used' | 'free' | 'unknown';
-export const DEVICE_USES: readonly DeviceUse[] = ['held', 'held by parts', 'used', 'free', 'unknown'];
+export const DEVICE_USES = ['held', 'held by parts', 'used', 'free', 'no holder', 'unknown'] as const;
+export type DeviceUse = (typeof DEVICE_USES)[number];
 
 /** Facts of a device that its row shows. */
 type RowFacts = Pick<
@@ -48,6 +48,8 @@ export interface DeviceView extends RowFacts {
   readonly holders: readonly HolderView[];
   /** Pods whose processes use the device without holding it, by name, or by UID where no name is known; absent without one. */
   readonly users?: readonly UserView[];
+  /** `namespace/pod` of those that held it last; only of a device that nobody can use: it has no holder, and is not free. */
+  readonly lastHolders?: readonly string[];
   /** The farthest device that a container holds with it, and the way to it: `SYS to eth0`. */
   readonly farthest?: string;
   /** The most telling readings, three at most. */
@@ -99,6 +101,12 @@ export interface HolderView extends Omit<Allocation, 'numaNodes'> {
 }
 
 export type UserView = Omit<DeviceUser, 'processes'>;
+
+/** What is said of a device without a holder: `free`, `no holder; last: ml/train-0`. */
+export function noHolderText({ use, lastHolders = [] }: Pick<DeviceView, 'use' | 'lastHolders'>): string {
+  const [last, ...others] = lastHolders;
+  return last === undefined ? use : `${use}; last: ${last}${others.length === 0 ? '' : ` +${others.length}`}`;
+}
 
 /** `namespace/pod`, or the UID. */
 export const userName = ({ namespace, pod, uid }: UserView): string => (pod === undefined ? `pod ${uid}` : `${namespace}/${pod}`);

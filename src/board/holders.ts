@@ -1,4 +1,5 @@
 import type { Allocation } from '../model/allocation.ts';
+import { defined } from '../model/defined.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
 import { type DeviceView, type HolderView, parentKey } from './device-view.ts';
 import { nameOf } from './name.ts';
@@ -23,16 +24,22 @@ export class Holders {
     }
   }
 
-  of(state: DeviceState): Pick<DeviceView, 'use' | 'holders' | 'users'> {
-    const { users = [], delegating = [] } = state;
+  of(state: DeviceState): Pick<DeviceView, 'use' | 'holders' | 'users' | 'lastHolders'> {
+    const { users = [], delegating = [], verdict, missingSinceMs, lastHolders } = state;
     const own = state.holders.map(
       (one): HolderView => (delegating.includes(one) ? { ...holderView(one), delegated: true } : holderView(one)),
     );
     const byParts = this.#ofParts(state, 0);
-    const nobody = this.isAnswered && !this.mayBeHeld(state) ? 'free' : 'unknown';
+    const isUsable = missingSinceMs === undefined && verdict.state !== 'unhealthy';
+    const nobody = this.isAnswered && !this.mayBeHeld(state) ? (isUsable ? 'free' : 'no holder') : 'unknown';
     const use = own.length > 0 ? 'held' : byParts.length > 0 ? 'held by parts' : users.length > 0 ? 'used' : nobody;
     const using = users.map(({ processes: _processes, ...user }) => user);
-    return { use, holders: distinct([...own, ...byParts]), ...(using.length === 0 ? {} : { users: using }) };
+    const last = use === 'no holder' ? lastHolders?.pods.map(({ namespace, pod }) => `${namespace}/${pod}`) : undefined;
+    return {
+      ...{ use, holders: distinct([...own, ...byParts]) },
+      ...(using.length === 0 ? {} : { users: using }),
+      ...defined({ lastHolders: last }),
+    };
   }
 
   /** Whether a container holds an id that can belong to this device or to a part of it. */

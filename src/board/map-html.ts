@@ -56,7 +56,7 @@ export function tile(device: DeviceView, parts: readonly DeviceView[]): Html {
   const pods = podsOf(device.holders.filter(({ part }) => part === undefined)).map(({ pod }) => pod);
   const [reading] = shown;
   const level = reading?.ratio ?? shown.find(({ ratio, label }) => ratio !== undefined && label !== 'Power')?.ratio;
-  const nobody = use === 'free' || use === 'used' ? use : use === 'unknown' ? 'holder unknown' : '';
+  const nobody = use === 'free' || use === 'used' || use === 'no holder' ? use : use === 'unknown' ? 'holder unknown' : '';
   const who = pods.length > 1 ? `${pods[0]} +${pods.length - 1}` : (pods[0] ?? nobody);
   return html`<li class="tile ${state}${isHeld ? ' held' : ''}${isWide ? ' many' : ''}"${podData(device)}>${
     level === undefined ? undefined : levelHtml(level)

@@ -5,6 +5,7 @@ import {
   type DeviceView,
   type DisplayReading,
   type HolderView,
+  noHolderText,
   usersText,
 } from './device-view.ts';
 import { type Html, html } from './html.ts';
@@ -48,6 +49,7 @@ const USE_TEXTS: Readonly<Record<DeviceUse, string>> = {
   'held by parts': 'by parts',
   used: '',
   free: 'free',
+  'no holder': 'no holder',
   unknown: 'unknown',
 };
 
@@ -57,10 +59,11 @@ function useCell(device: DeviceView): Html {
   return users === undefined ? holderCell(device) : html`${holderCell(device)} <small>${users}</small>`;
 }
 
-function holderCell({ use, holders }: DeviceView): Html {
+function holderCell(device: DeviceView): Html {
+  const { use, holders, lastHolders } = device;
   const pods = podsOf(holders);
   const [first, ...others] = pods;
-  if (first === undefined) return html`<span class="soft">${USE_TEXTS[use]}</span>`;
+  if (first === undefined) return html`<span class="soft">${lastHolders === undefined ? USE_TEXTS[use] : noHolderText(device)}</span>`;
   const more = others.length > 0 ? `+${others.length}` : '';
   const note = [use === 'held by parts' ? 'by parts' : '', more].filter((text) => text !== '').join(' ');
   return html`${podLink(first, true)}${note === '' ? undefined : html` <small>${note}</small>`}`;

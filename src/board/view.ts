@@ -183,7 +183,7 @@ function byPod(rows: readonly DeviceView[], compare: (a: DeviceView, b: DeviceVi
   }
   const sections = [...pods].map(([title, list]): BoardSection => ({ title, rows: inTrees(list, compare) }));
   const rank = ({ rows: list }: BoardSection): number => Math.min(...list.map(({ row }) => rankOf(row)));
-  const others = (['held by parts', 'used', 'free', 'unknown'] as const).flatMap((use): BoardSection[] => {
+  const others = (['held by parts', 'used', 'free', 'no holder', 'unknown'] as const).flatMap((use): BoardSection[] => {
     const list = rows.filter((row) => row.use === use);
     return list.length === 0 ? [] : [{ title: USE_TITLES[use], rows: inTrees(list, compare) }];
   });
@@ -194,6 +194,7 @@ const USE_TITLES = {
   'held by parts': 'Held by parts: containers hold parts of these devices',
   used: 'Used by pods that do not hold these devices',
   free: 'Free',
+  'no holder': 'Without a holder, and not fit for one',
   unknown: 'Unknown: the kubelet does not report who holds these devices',
 } as const;
 

@@ -25,7 +25,8 @@ export type DeviceState = Pick<
   | 'monotonicMs'
   | 'missingSinceMs'
   | 'stale'
->;
+> &
+  Partial<Pick<JudgedRecord, 'lastHolders'>>;
 
 /** Why an allocation has no device. These are all values of the label `reason`. */
 export type UnresolvedReason = 'no-device' | 'no-part' | 'unknown-part' | 'ambiguous' | 'missing-device';

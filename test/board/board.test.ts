@@ -4,10 +4,12 @@ import type { DeviceView, DisplayReading } from '../../src/board/device-view.ts'
 import { mapHtml } from '../../src/board/map-html.ts';
 import { stateCounts } from '../../src/board/order.ts';
 import { chipsHtml, sayHtml } from '../../src/board/overview-html.ts';
+import { rowHtml } from '../../src/board/row-html.ts';
 import { sparkline } from '../../src/board/spark.ts';
 import { conditionTexts, stateCell, whyLines } from '../../src/board/state-html.ts';
 import { findingsOf, sentenceOf } from '../../src/board/summary.ts';
 import { DEFAULT_VIEW, viewOf } from '../../src/board/view.ts';
+import { useText } from '../../src/cli/top/columns.ts';
 import { sparkText } from '../../src/cli/top/spark-text.ts';
 import type { ActiveCondition } from '../../src/model/health.ts';
 import type { Reading } from '../../src/model/metric.ts';
@@ -47,6 +49,24 @@ describe('the use of a device', () => {
       { namespace: 'ml', pod: 'train-0', container: 'main', resource: 'example.com/toy', deviceId: 'x', part: 'a-0' },
     ]);
     expect(counts).toMatchObject({ devices: 5, held: 2, heldByParts: 1 });
+  });
+
+  it('is "no holder", and never "free", of a device that nobody can use, with those that held it last', () => {
+    const lastHolders = { pods: [{ namespace: 'ml', pod: 'llm-1-3' }], endedAtMs: 1 };
+    const unhealthy = { state: 'unhealthy', sinceMs: 1, conditions: [reset] } as const;
+    const { devices: rows } = of([
+      gpu('a', { lastHolders }),
+      gpu('b', { lastHolders, verdict: unhealthy }),
+      gpu('c', { missingSinceMs: 1 }),
+    ]);
+    expect(Object.fromEntries(rows.map(({ id, use, lastHolders: last }) => [id, [use, last]]))).toEqual({
+      a: ['free', undefined],
+      b: ['no holder', ['ml/llm-1-3']],
+      c: ['no holder', undefined],
+    });
+    const [lost] = rows.filter(({ id }) => id === 'b');
+    expect(useText(lost as DeviceView, true)).toBe('no holder; last: ml/llm-1-3');
+    expect(rowHtml({ row: lost as DeviceView, depth: 0 }, undefined, 0).text).toContain('>no holder; last: ml/llm-1-3<');
   });
 
   it('is unknown, and never "free", while the kubelet does not answer', () => {

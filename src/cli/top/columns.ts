@@ -7,6 +7,7 @@ import {
   type DeviceView,
   type DisplayReading,
   modelText,
+  noHolderText,
   remedyOf,
   stateOf,
   userName,
@@ -169,10 +170,11 @@ export function useText(device: DeviceView, isWhole = false): string {
   return [device.use === 'used' ? undefined : holdersText(device, isWhole), users].filter((text) => text !== undefined).join(', ');
 }
 
-function holdersText({ use, holders }: DeviceView, isWhole: boolean): string {
+function holdersText(device: DeviceView, isWhole: boolean): string {
+  const { use, holders } = device;
   const names = [...new Set(holders.map(({ namespace, pod, container }) => `${namespace}/${pod}/${container}`))];
   const [first, ...others] = names;
-  if (first === undefined) return use;
+  if (first === undefined) return isWhole ? noHolderText(device) : use;
   const all = isWhole ? names.join(' ') : `${first}${moreText(others)}`;
   return use === 'held by parts' ? `by parts: ${all}` : all;
 }

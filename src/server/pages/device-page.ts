@@ -1,6 +1,15 @@
 import type { Board } from '../../board/board.ts';
 import type { Chart } from '../../board/chart-html.ts';
-import { appearanceOf, appearedAt, type DeviceView, type DisplayReading, modelText, parentKey, userName } from '../../board/device-view.ts';
+import {
+  appearanceOf,
+  appearedAt,
+  type DeviceView,
+  type DisplayReading,
+  modelText,
+  noHolderText,
+  parentKey,
+  userName,
+} from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import { commandHtml, recordLink } from '../../board/overview-html.ts';
 import { devicePath } from '../../board/paths.ts';
@@ -108,7 +117,9 @@ function repeats(incidents: readonly ListedIncident[]): string {
   return `${sum('incidents')} kept, ${sum('fatal')} fatal; the same condition again ${sum('again')} times, ${sum('movedHolders')} of them with other holders`;
 }
 
-function nobodyText(use: DeviceView['use'], { kubelet, unresolved }: Board): string {
+function nobodyText(device: DeviceView, { kubelet, unresolved }: Board): string {
+  const { use } = device;
+  if (use === 'no holder') return `It has ${noHolderText(device)}.`;
   if (use !== 'free')
     return kubelet.state === 'answers' ? 'A container holds a name that several devices have.' : 'The kubelet did not say who holds it.';
   return unresolved.length === 0
@@ -116,8 +127,9 @@ function nobodyText(use: DeviceView['use'], { kubelet, unresolved }: Board): str
     : 'No container is known to hold it, but some hold ids that lead to no device.';
 }
 
-function holders({ use, holders: list, users = [], farthest }: DeviceView, { processes }: DeviceState, board: Board): Html {
-  if (list.length + users.length === 0) return html`<p class="body soft">${nobodyText(use, board)}</p>`;
+function holders(device: DeviceView, { processes }: DeviceState, board: Board): Html {
+  const { holders: list, users = [], farthest } = device;
+  if (list.length + users.length === 0) return html`<p class="body soft">${nobodyText(device, board)}</p>`;
   const running = processes.map(({ pid, name, memoryUsedBytes }) =>
     [name, `pid ${pid}`, memoryUsedBytes === undefined ? undefined : readingText('_bytes', memoryUsedBytes)]
       .filter((text) => text !== undefined)
