@@ -6,8 +6,8 @@ import { conditionName } from '../../model/condition-text.ts';
 export interface DeviceDetail {
   readonly facts: readonly Fact[];
   readonly readings: readonly Fact[];
-  /** The latest event first. */
-  readonly events: readonly DeviceEvent[];
+  /** The latest event first; undefined when they were not read. */
+  readonly events: readonly DeviceEvent[] | undefined;
   /** The last half hour of the readings of its row, by their label; empty without an agent. */
   readonly trends: ReadonlyMap<string, Trend>;
 }
@@ -48,9 +48,9 @@ export function detailOf(device: unknown, events: unknown, key: string, trends?:
   const readings = isObject(device.readings)
     ? Object.entries(device.readings).flatMap(([name, value]) => (isInfo(name) ? [] : readingFacts(name, value)))
     : [];
-  const listed = isObject(events) && Array.isArray(events.events) ? events.events : [];
-  const own = listed.filter(isObject).filter((event) => event.device === key);
-  return { facts, readings, events: own.slice(-MOST_EVENTS).toReversed().map(eventOf), trends: trendsIn(trends) };
+  const listed = isObject(events) && Array.isArray(events.events) ? events.events : undefined;
+  const own = listed?.filter(isObject).filter((event) => event.device === key);
+  return { facts, readings, events: own?.slice(-MOST_EVENTS).toReversed().map(eventOf), trends: trendsIn(trends) };
 }
 
 const isTrend = (trend: unknown): trend is Trend =>

@@ -114,6 +114,7 @@ function placeFacts({ pciAddress, numaNode, farthest }: DeviceView): readonly Fa
 
 function eventLines(detail: DeviceDetail | undefined, columns: number): readonly Line[] {
   if (detail === undefined) return [[span('  not read yet', 'faint')]];
+  if (detail.events === undefined) return [[span('  not read: the agent did not answer', 'faint')]];
   if (detail.events.length === 0) return [[span('  none', 'faint')]];
   return detail.events.flatMap(({ time, what, message, holders }) => [
     ...wrapped(`${time}  ${what}`, columns, 'text'),

@@ -191,6 +191,11 @@ describe('filters', () => {
 });
 
 describe('detail of a device', () => {
+  it('has no empty list of events where they were not read', () => {
+    for (const events of [undefined, {}, { error: 'busy' }]) expect(detailOf({}, events, 'a/b')).toMatchObject({ events: undefined });
+    expect(detailOf({}, { events: [] }, 'a/b')).toMatchObject({ events: [] });
+  });
+
   it('leaves out what has another form', () => {
     expect(detailOf(undefined, undefined, 'a/b')).toBeUndefined();
     expect(detailOf({ id: 7, readings: { busy: 'x', list: [3, { value: 'y' }] } }, { events: [null, { device: 'c/d' }] }, 'a/b')).toEqual({
