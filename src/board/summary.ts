@@ -102,6 +102,12 @@ function phraseOf({ stale }: DeviceView, appearance: Appearance, lead: Condition
 export const phraseFor = (condition: Pick<ConditionView, 'type' | 'instance'>): string =>
   PHRASES[conditionName(condition)] ?? PHRASES[condition.type] ?? `has ${nameWithInstance(condition)}`;
 
+/** What a sentence says of a device with these conditions, by names. */
+export function faultPhrase(names: readonly string[]): string {
+  const known = names.find((name) => PHRASES[name] !== undefined);
+  return known === undefined ? `has ${names.join(', ')}` : (PHRASES[known] as string);
+}
+
 export const DRAINS: readonly Remedy[] = ['reset', 'reboot', 'power-cycle', 'replace', 'reload-driver', 'reseat'];
 const CORDONS: readonly Remedy[] = ['check-cooling', 'check-power', 'inspect'];
 /** Only names that a shell takes as they are become part of a command. */

@@ -2,7 +2,8 @@ import type { Board } from '../../board/board.ts';
 import { appearanceOf, conditionsOf, type DeviceView, modelText, remedyOf } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import { podNames } from '../../board/incident.ts';
-import { devicePath, incidentPath, podPath } from '../../board/paths.ts';
+import { devicePath, incidentPath } from '../../board/paths.ts';
+import { podLink } from '../../board/row-html.ts';
 import { age, clock, mark } from '../../board/state-html.ts';
 import { timeText } from '../../board/units.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
@@ -29,15 +30,15 @@ export interface IncidentFacts {
 }
 
 /** An incident with its course, and its device as it is now. */
-interface Followed {
+export interface Followed {
   readonly incident: ListedIncident;
   readonly course: Course;
   /** Absent for a device that is not listed any more. */
   readonly row: DeviceView | undefined;
   /** How many earlier ones of the device have one of its conditions. */
   readonly again: number;
-  /** Its pods, and whether each still holds a device here: one that has ended has no page. */
-  readonly pods: readonly (readonly [name: string, isHere: boolean])[];
+  /** `namespace/pod` of those that it hit. */
+  readonly pods: readonly string[];
 }
 
 const MOST_OF_DEVICE = 20;
@@ -47,7 +48,6 @@ const MOST_ON_PAGE = 200;
 export function followed({ incidents, events, snapshot, board }: IncidentFacts): readonly Followed[] {
   const rows = new Map(board?.devices.map((row) => [row.key, row]));
   const keys = new Map(snapshot?.devices.map(({ key, device }) => [hardwareKey(device), key]));
-  const here = new Set(board?.devices.flatMap(({ holders }) => holders.map(({ namespace, pod }) => `${namespace}/${pod}`)));
   const ofRow = new Map<string, readonly HealthEvent[]>();
   const eventsOf = (key: string): readonly HealthEvent[] => {
     const own = ofRow.get(key) ?? eventsOfHardware(events, key);
@@ -77,7 +77,7 @@ export function followed({ incidents, events, snapshot, board }: IncidentFacts):
         row && presentOf(row),
       ),
       again: all.slice(at + 1).filter((one) => one.conditions.some((name) => conditions.includes(name))).length,
-      pods: podNames(holders).map((name) => [name, here.has(name)] as const),
+      pods: podNames(holders),
     };
   });
 }
@@ -88,7 +88,8 @@ const presentOf = (row: DeviceView): PresentDevice => ({
   conditions: conditionsOf(row).map(conditionName),
 });
 
-const nameIn = ({ incident: { device }, row }: Pick<Followed, 'incident' | 'row'>): string => row?.name ?? device.replace(/^[^/]*\//, '');
+export const nameIn = ({ incident: { device }, row }: Pick<Followed, 'incident' | 'row'>): string =>
+  row?.name ?? device.replace(/^[^/]*\//, '');
 
 /** Records of one device, the newest first. */
 export function deviceIncidents(of: IncidentFacts): Html {
@@ -108,7 +109,7 @@ function whatCells({ incident: { conditions, holdersUnknown }, again, pods }: Fo
   return html`<td>${conditions.map(inWords).join(', ')}${again === 0 ? undefined : html` <small>again, ${again} earlier</small>`}</td><td data-label="hit">${
     pods.length === 0
       ? html`<span class="soft">${holdersUnknown === true ? 'not known' : 'no container'}</span>`
-      : pods.slice(0, MOST_PODS).map(([name, isHere], at) => html`${at === 0 ? undefined : ', '}${podOf(name, isHere)}`)
+      : pods.slice(0, MOST_PODS).map((name, at) => html`${at === 0 ? undefined : ', '}${podOf(name)}`)
   }${more > 0 ? `, ${more} more` : undefined}</td>`;
 }
 
@@ -150,9 +151,9 @@ function toDo(row: DeviceView | undefined, { is }: Course): Html {
 /** `PortDown/1` as people see it: `PortDown (1)`. */
 export const inWords = (name: string): string => name.replace(/\/(.+)$/, ' ($1)');
 
-function podOf(name: string, isHere: boolean): Html {
+function podOf(name: string): Html {
   const [namespace = '', pod = ''] = name.split('/');
-  return html`<span class="soft ns">${namespace}/</span>${isHere ? html`<a href="${podPath({ namespace, pod })}">${pod}</a>` : pod}`;
+  return podLink({ namespace, pod });
 }
 
 const HEADS = ['Time, UTC', 'Device', 'Conditions', 'Was hit', 'Lasted', 'Ended', 'State now', 'What to do'];

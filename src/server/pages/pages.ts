@@ -153,7 +153,10 @@ export function createPages(sources: PageSources): Router {
     const found =
       snapshot &&
       board &&
-      podPage(namespace, pod, board, snapshot, frame(), (key) => sources.history?.().seriesOf(key, sources.now() - TREND_MS));
+      podPage(namespace, pod, board, snapshot, frame(), {
+        historyOf: (key) => sources.history?.().seriesOf(key, sources.now() - TREND_MS),
+        incidents: sources.incidents?.list() ?? [],
+      });
     return found === undefined ? sendNoPod(request, response, board) : send(request, response, found);
   });
   router.get(

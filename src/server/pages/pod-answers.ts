@@ -3,6 +3,10 @@ import { appearanceOf, appearedAt, conditionsOf, type DeviceView } from '../../b
 import { unfoundText } from '../../board/explain.ts';
 import { type Html, html } from '../../board/html.ts';
 import { byAttention } from '../../board/order.ts';
+import { incidentPath } from '../../board/paths.ts';
+import { clock } from '../../board/state-html.ts';
+import { faultPhrase } from '../../board/summary.ts';
+import { timeText } from '../../board/units.ts';
 import { wayText } from '../../board/ways.ts';
 import { STATE_NAMES } from '../../board/words.ts';
 import type { ContainerLocality } from '../../model/container-locality.ts';
@@ -17,24 +21,37 @@ interface PodFacts {
   readonly waiting: readonly ContainerWaiting[];
   readonly localities: readonly ContainerLocality[];
   readonly usage: readonly ContainerUsage[];
+  /** What hit it, the newest first. */
+  readonly incidents: readonly HitRecord[];
+}
+
+/** The record of a fault: the name of the device, and its conditions. */
+export interface HitRecord {
+  readonly id: string;
+  readonly name: string;
+  readonly conditions: readonly string[];
 }
 
 /** The four questions of the team that owns a pod. What was not read has no answer. */
-export const podAnswers = ({ rows, unfound, waiting, localities, usage }: PodFacts, nowMs: number): Html =>
-  html`<div class="answers">${[wellAnswer(rows, unfound, nowMs), moveAnswer(waiting, nowMs), nearAnswer(localities, unfound), usedAnswer(usage)]}</div>`;
+export const podAnswers = (facts: PodFacts, nowMs: number): Html =>
+  html`<div class="answers">${[wellAnswer(facts, nowMs), moveAnswer(facts.waiting, nowMs), nearAnswer(facts.localities, facts.unfound), usedAnswer(facts.usage)]}</div>`;
 
 type Mood = 'ok' | 'mind' | 'bad' | '';
 
-const answer = (question: string, mood: Mood, words: string, proof: Html | string | undefined): Html =>
+const answer = (question: string, mood: Mood, words: Html | string, proof: Html | string | undefined): Html =>
   html`<section class="card answer ${mood}"><h2>${question}</h2><strong>${words}</strong>${proof && html`<p class="soft">${proof}</p>`}</section>`;
 
-function wellAnswer(rows: readonly DeviceView[], unfound: number, nowMs: number): Html {
+function wellAnswer({ rows, unfound, usage, incidents }: PodFacts, nowMs: number): Html {
   const question = 'Are its devices well?';
   const [worst] = rows.toSorted(byAttention);
-  if (worst === undefined)
-    return unfound === 0
-      ? answer(question, '', 'It holds none', undefined)
-      : answer(question, '', 'Not known', 'No device of it was found so far.');
+  if (worst === undefined) {
+    if (unfound > 0) return answer(question, '', 'Not known', 'No device of it was found so far.');
+    const endedAtMs = Math.max(...usage.map((one) => one.endedAtMs ?? Number.POSITIVE_INFINITY));
+    const ended = Number.isFinite(endedAtMs) ? html`Ended ${clock(timeText(endedAtMs), nowMs)}` : undefined;
+    return incidents.length === 0
+      ? answer(question, '', ended ?? 'It holds none', ended && 'No record tells of a fault that hit it.')
+      : answer(question, 'bad', html`${ended ?? 'It holds none'}, hit by:`, hitLinks(incidents));
+  }
   const state = appearanceOf(worst);
   const since = appearedAt(worst);
   const age = since === undefined ? '' : ` for ${durationText(nowMs - Date.parse(since))}`;
@@ -55,6 +72,19 @@ function wellAnswer(rows: readonly DeviceView[], unfound: number, nowMs: number)
     `No: ${worst.name} is ${state}`,
     `${STATE_NAMES[state]}${age}${why}`,
   );
+}
+
+const MOST_HITS = 4;
+
+/** `GPU 3 is lost`, as links to the records. */
+function hitLinks(incidents: readonly HitRecord[]): Html {
+  const links = incidents
+    .slice(0, MOST_HITS)
+    .map(
+      ({ id, name, conditions }, at) =>
+        html`${at === 0 ? undefined : ', '}<a href="${incidentPath(id)}">${name} ${faultPhrase(conditions)}</a>`,
+    );
+  return html`${links}${incidents.length > MOST_HITS ? `, and ${incidents.length - MOST_HITS} more` : undefined}`;
 }
 
 function moveAnswer(waiting: readonly ContainerWaiting[], nowMs: number): Html {

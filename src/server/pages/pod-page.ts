@@ -3,6 +3,7 @@ import { chartHtml } from '../../board/chart-html.ts';
 import { type DeviceView, modelText } from '../../board/device-view.ts';
 import { explainNearness, unfoundOf } from '../../board/explain.ts';
 import { type Html, html } from '../../board/html.ts';
+import { podNames } from '../../board/incident.ts';
 import { byPlace } from '../../board/order.ts';
 import { devicePath } from '../../board/paths.ts';
 import { highest, linePath } from '../../board/spark.ts';
@@ -10,6 +11,7 @@ import { stateCell, whyLines } from '../../board/state-html.ts';
 import { ratesOf, TREND_MS } from '../../board/trend.ts';
 import { waitingText } from '../../board/waiting-text.ts';
 import type { DeviceHistory } from '../../incidents/history.ts';
+import type { ListedIncident } from '../../incidents/record.ts';
 import type { ContainerLocality } from '../../model/container-locality.ts';
 import { containerNameOf } from '../../model/device-use.ts';
 import { firstOf } from '../../model/one-line.ts';
@@ -18,8 +20,15 @@ import { shared } from '../../model/shared-metrics.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { ContainerUsage, ContainerWaiting } from '../../model/usage.ts';
 import { chartsOf } from './charts.ts';
+import { type Followed, followed, inWords, nameIn } from './incident-list.ts';
 import { card, document, energyCell, facts, numberCell, type PageFrame, part, table, titleHtml } from './page-parts.ts';
-import { hoursText, podAnswers } from './pod-answers.ts';
+import { type HitRecord, hoursText, podAnswers } from './pod-answers.ts';
+
+/** The sources of the page beside the snapshot. `incidents`: the newest first. */
+interface PodSources {
+  historyOf(key: string): DeviceHistory | undefined;
+  readonly incidents: readonly ListedIncident[];
+}
 
 /** What a pod holds, whether it moves on, how near its devices are, and what it used. undefined when this node knows no such pod. */
 export function podPage(
@@ -28,7 +37,7 @@ export function podPage(
   board: Board,
   snapshot: Snapshot,
   frame: PageFrame,
-  historyOf: (key: string) => DeviceHistory | undefined = () => undefined,
+  { historyOf, incidents: all }: PodSources,
 ): string | undefined {
   const isOfPod = (one: { readonly namespace: string; readonly pod: string }): boolean => one.namespace === namespace && one.pod === pod;
   const rows = board.devices
@@ -41,7 +50,14 @@ export function podPage(
   const unresolved = unresolvedOf(snapshot, board).filter(isOfPod);
   const unfound = unfoundOf(isOfPod, snapshot);
   const known = snapshot.pods?.get(podName({ namespace, pod }));
-  if (rows.length + usage.length + unresolved.length === 0 && known === undefined) return undefined;
+  const incidents = followed({
+    incidents: all.filter(({ holders }) => podNames(holders).includes(`${namespace}/${pod}`)),
+    events: [],
+    snapshot,
+    board,
+    nowMs: frame.nowMs,
+  });
+  if (rows.length + usage.length + unresolved.length + incidents.length === 0 && known === undefined) return undefined;
   const exclusive = snapshot.podResources.exclusive.filter(isOfPod);
   const localities = (snapshot.localities ?? []).filter(isOfPod);
   const waiting = (snapshot.waiting ?? []).filter(isOfPod);
@@ -67,7 +83,7 @@ export function podPage(
       ['Phase', known?.phase],
       ['UID', known?.uid ?? usage.find(({ uid }) => uid !== undefined)?.uid],
     ],
-  )}${part('answers', podAnswers({ rows, unfound, waiting, localities, usage }, nowMs))}${part(
+  )}${part('answers', podAnswers({ rows, unfound, waiting, localities, usage, incidents: incidents.map(hitOf) }, nowMs))}${part(
     'charts',
     podCharts(rows, historyOf, nowMs),
   )}${part('devices', card(rows.some(({ users }) => users?.map(containerNameOf).some(isOfPod)) ? 'Holds or uses' : 'Holds', rows.length === 0 && unresolved.length > 0 ? undefined : deviceTable(rows, isOfPod, nowMs), note))}${part(
@@ -100,6 +116,8 @@ export function podPage(
   }</div></div>`;
   return document(frame, { title: `${namespace}/${pod}`, at: '/?group=pod', body, liveness: 'reload' });
 }
+
+const hitOf = (one: Followed): HitRecord => ({ id: one.incident.id, name: nameIn(one), conditions: one.incident.conditions.map(inWords) });
 
 const MOST_CHARTS = 4;
 
