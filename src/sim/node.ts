@@ -138,8 +138,13 @@ export class SimulatedNode {
   }
 
   /** Stops everything and removes the directory. */
-  async stop(): Promise<void> {
+  /** Nothing changes any more. */
+  halt(): void {
     this.#cancel();
+  }
+
+  async stop(): Promise<void> {
+    this.halt();
     await this.#pods.stop();
     await this.kubelet.stop();
     rmSync(this.root, { recursive: true, force: true });

@@ -1,7 +1,10 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { nodeOf, type ServedAgent, startAgent } from '../support/serve.ts';
 import { MAIN, type Ran, run } from './command-line.ts';
@@ -55,6 +58,19 @@ describe('demo fault', () => {
     expect(stdout).toMatch(/^infiniband\/mlx5_0 +port-down errors silent unreadable$/m);
     expect(stdout).toMatch(/^all devices of nvidia +hung-program$/m);
     expect(stdout).toMatch(/^No fault runs\.$/m);
+  });
+
+  it('waits for a demo that lives and is busy', async () => {
+    demo.child.kill('SIGSTOP');
+    const asking = spawn(process.execPath, [MAIN, 'demo', 'fault'], { env: { PATH: process.env.PATH, TMPDIR: directory } });
+    const text = async (stream: Readable): Promise<string> => Buffer.concat(await stream.toArray()).toString();
+    const listed = text(asking.stdout);
+    const ended = once(asking, 'close');
+    const [first] = (await once(asking.stderr, 'data')) as [Buffer];
+    demo.child.kill('SIGCONT');
+    expect(first.toString()).toContain('the demo is busy; waiting for its answer');
+    expect(await listed).toContain('No fault runs.');
+    expect(await ended).toEqual([0, null]);
   });
 
   it('names the devices as the agent does', async () => {

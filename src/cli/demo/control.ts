@@ -46,7 +46,8 @@ export interface ControlServer {
 
 const LONGEST_REQUEST = 4_096;
 const MOST_CLIENTS = 16;
-const PATIENCE_MS = 5_000;
+/** Longer than this process may be busy, so that a request that waits is answered. */
+const PATIENCE_MS = 60_000;
 
 /** Lets commands of the same user change the faults of the node. */
 export async function serveControl(node: SimulatedNode, address: string): Promise<ControlServer> {

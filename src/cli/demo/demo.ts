@@ -66,6 +66,8 @@ export async function runDemo(context: CommandContext): Promise<Ending> {
     await output.write(welcome(agent.address, what, size.story === 'on', env));
     tell(agent, context);
     const trouble = await Promise.race([ended, node.broken.then(systemFault)]);
+    // A large node is busy with its steps: the agent ends without them.
+    node.halt();
     const isStuck = !(await stopInTime(agent, logger));
     if (trouble instanceof Error) throw trouble;
     return { status: 0, isStuck };

@@ -7,27 +7,29 @@ import type { ReportedFault } from './control.ts';
 import { askDemo, type RunningDemo } from './running-demos.ts';
 
 /** Begins a fault on a running demo; without a name, lists the faults. */
-export async function runDemoFault({ options, output, environment }: CommandContext): Promise<Ending> {
+export async function runDemoFault(context: CommandContext): Promise<Ending> {
+  const { options, output } = context;
   const { name, device } = options;
   const isJson = options.output === 'json';
   const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
   if (typeof name !== 'string') {
-    const { demo, answer } = await askDemo({ do: 'list' }, pidOf(options), environment);
+    const { demo, answer } = await askDemo(context, { do: 'list' }, pidOf(options));
     if (!('faults' in answer)) throw unexpected(demo);
     await output.write(isJson ? json({ demo: { pid: demo.pid, address: demo.address }, ...answer }) : listText(demo, answer));
     return { status: 0 };
   }
   const request = { do: 'begin', name, ...(typeof device === 'string' && { device }) } as const;
-  const { demo, answer } = await askDemo(request, pidOf(options), environment);
+  const { demo, answer } = await askDemo(context, request, pidOf(options));
   if (!('began' in answer)) throw unexpected(demo);
   await output.write(isJson ? json(answer.began) : beganText(demo, answer.began));
   return { status: 0 };
 }
 
 /** Ends faults of a running demo. */
-export async function runDemoFaultClear({ options, output, environment }: CommandContext): Promise<Ending> {
+export async function runDemoFaultClear(context: CommandContext): Promise<Ending> {
+  const { options, output } = context;
   const { what } = options;
-  const { demo, answer } = await askDemo({ do: 'clear', ...(typeof what === 'string' && { what }) }, pidOf(options), environment);
+  const { demo, answer } = await askDemo(context, { do: 'clear', ...(typeof what === 'string' && { what }) }, pidOf(options));
   if (!('ended' in answer)) throw unexpected(demo);
   const lines = answer.ended.map((fault) => `${fault.name} on ${placeOf(fault)} ended.\n`);
   await output.write(lines.length === 0 ? `No ${what === undefined ? '' : 'such '}fault was running.\n` : lines.join(''));

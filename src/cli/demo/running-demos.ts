@@ -7,6 +7,7 @@ import { variableOf } from '../../config/registry.ts';
 import { UserError } from '../../errors.ts';
 import { readStart } from '../../host/fs/tree.ts';
 import { NODE_PREFIX } from '../../sim/node.ts';
+import type { CommandContext } from '../context.ts';
 import { CONTROL_SOCKET, type ControlAnswer, type ControlRequest, DEMO_FILE, type DemoFacts } from './control.ts';
 
 /** A demo of this user, as its file says. */
@@ -17,7 +18,9 @@ export interface RunningDemo extends DemoFacts {
 
 const LARGEST_FILE = 4_096;
 const LARGEST_ANSWER = 4 * 1024 * 1024;
+/** A demo on a busy machine is slow, and is waited for while it lives. */
 const ANSWER_MS = 5_000;
+const LONGEST_MS = 300_000;
 
 /**
  * Asks the demo with a process id; otherwise the one to which the `env` file leads all commands of this terminal, or the newest one of this
@@ -25,13 +28,13 @@ const ANSWER_MS = 5_000;
  * refuses.
  */
 export async function askDemo(
+  { environment, logger }: Pick<CommandContext, 'environment' | 'logger'>,
   request: ControlRequest,
   pid: number | undefined,
-  environment: Environment,
 ): Promise<{ readonly demo: RunningDemo; readonly answer: ControlAnswer }> {
   const demos = demosOfUser(environment);
   for (const demo of demos.filter((each) => pid === undefined || each.pid === pid)) {
-    const answer = await ask(demo, request);
+    const answer = await ask(demo, request, () => logger.warn('the demo is busy; waiting for its answer', { pid: demo.pid }));
     if (answer === undefined) continue;
     if ('refused' in answer) throw new UserError('demo-fault-refused', { problem: `${answer.refused}${otherDemos(demos, demo)}` });
     return { demo, answer };
@@ -75,13 +78,19 @@ function demoIn(root: string): readonly RunningDemo[] {
 }
 
 /** Undefined when no process listens. */
-function ask({ socket: path, pid }: RunningDemo, request: ControlRequest): Promise<ControlAnswer | undefined> {
+function ask({ socket: path, pid }: RunningDemo, request: ControlRequest, onBusy: () => void): Promise<ControlAnswer | undefined> {
   return new Promise((resolve, reject) => {
     const silent = (problem: string): void => reject(new UserError('demo-silent', { pid: String(pid), problem }));
     const socket = connect(path);
     let text = '';
-    socket.setTimeout(ANSWER_MS, () => {
-      silent(`nothing within ${ANSWER_MS / 1_000} s`);
+    const startedMs = Date.now();
+    socket.setTimeout(ANSWER_MS).on('timeout', () => {
+      const waitedMs = Date.now() - startedMs;
+      if (isAlive(pid) && waitedMs < LONGEST_MS) {
+        onBusy();
+        return void socket.setTimeout(ANSWER_MS);
+      }
+      silent(`nothing within ${Math.round(waitedMs / 1_000)} s`);
       socket.destroy();
     });
     socket.once('connect', () => socket.write(`${JSON.stringify(request)}\n`));
@@ -98,6 +107,14 @@ function ask({ socket: path, pid }: RunningDemo, request: ControlRequest): Promi
       else resolve(answer);
     });
   });
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
 }
 
 function answerIn(text: string): ControlAnswer | undefined {
