@@ -38,7 +38,7 @@ async function start(
   more: { isPresent?: () => boolean; hung?: readonly HungStep[]; isExpected?: boolean; timeoutMs?: number; isApart?: boolean } = {},
 ) {
   const { FamilyRunner: Runner } = await from.import<{ FamilyRunner: typeof FamilyRunner }>('supervisor/family-runner.js');
-  const { Readers: Pool } = await from.import<{ Readers: typeof ReaderPool }>('supervisor/reader-pool.js');
+  const { ReaderPool: Pool } = await from.import<{ ReaderPool: typeof ReaderPool }>('supervisor/reader-pool.js');
   const { startReader } = await from.import<{ startReader: StartReader }>('supervisor/reader-process.js');
   // The test advances the time, so a slow machine makes nothing hang.
   const clock = new ManualClock();

@@ -11,7 +11,7 @@ import { probeOptions } from '../support/probe-options.ts';
 
 const DIST = join(process.cwd(), 'dist');
 const { FamilyRunner: Runner } = (await import(`${DIST}/supervisor/family-runner.js`)) as { FamilyRunner: typeof FamilyRunner };
-const { Readers: Pool } = (await import(`${DIST}/supervisor/reader-pool.js`)) as { Readers: typeof ReaderPool };
+const { ReaderPool: Pool } = (await import(`${DIST}/supervisor/reader-pool.js`)) as { ReaderPool: typeof ReaderPool };
 
 /** Two GPUs of the library in the place of NVIDIA's, with lines of the second one and of all. */
 function started(lines: readonly string[], ofAll = '') {

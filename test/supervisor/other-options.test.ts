@@ -16,7 +16,7 @@ afterAll(() => rmSync(toys.root, { recursive: true, force: true }));
 
 it('makes another probe for other options, also when a run is in progress, and keeps it for equal ones', async () => {
   const { FamilyRunner: Runner } = await toys.import<{ FamilyRunner: typeof FamilyRunner }>('supervisor/family-runner.js');
-  const { Readers: Pool } = await toys.import<{ Readers: typeof ReaderPool }>('supervisor/reader-pool.js');
+  const { ReaderPool: Pool } = await toys.import<{ ReaderPool: typeof ReaderPool }>('supervisor/reader-pool.js');
   const { startReader } = await toys.import<{ startReader: StartReader }>('supervisor/reader-process.js');
   const sysfs = mkdtempSync(join(toys.root, 'sys-'));
   mkdirSync(join(sysfs, TOYS, 'a'), { recursive: true });
