@@ -47,7 +47,7 @@ export interface Scene {
 /** A column of more values makes a record large and shows nothing more. */
 const MOST_SAMPLES = 300;
 const MOST_PROCESSES = 256;
-const MOST_HOLDERS = 128;
+export const MOST_HOLDERS = 128;
 const MOST_CONDITIONS = 64;
 const MOST_EVENTS = 50;
 
@@ -105,7 +105,7 @@ function conditionFact(condition: ActiveCondition | Omit<ActiveCondition, 'recov
   return { ...base, remedy: remedyNow(condition), ...(causedBy === undefined ? {} : { causedBy }), ...sinceOf(sinceMs) };
 }
 
-function holderFact({ holder, uid, fromMs, untilMs }: FaultHolder): IncidentHolder {
+export function holderFact({ holder, uid, fromMs, untilMs }: FaultHolder): IncidentHolder {
   const base = { ...holder, ...(uid === undefined ? {} : { uid }), since: timeText(fromMs) };
   return untilMs === undefined ? base : { ...base, until: timeText(untilMs) };
 }

@@ -1,11 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
 import { hours, seconds } from '../model/duration.ts';
 import type { HealthEvent } from '../model/events.ts';
 import { areHoldersKnown } from '../model/pod-resources.ts';
 import type { Snapshot } from '../model/snapshot.ts';
-import { changeOf, cleaned, freeze, type IncidentPlace, timeText } from './freeze.ts';
+import { changeOf, cleaned, freeze, holderFact, type IncidentPlace, MOST_HOLDERS, timeText } from './freeze.ts';
 import { type DeviceHistory, type HistorySettings, ReadingHistoryStore } from './history.ts';
 import { type DeviceMarks, marksOf } from './kernel-log.ts';
-import { type IncidentRecord, type IncidentSummary, incidentId, type KernelPart, type OtherChange } from './record.ts';
+import { type IncidentHolder, type IncidentRecord, type IncidentSummary, incidentId, type KernelPart, type OtherChange } from './record.ts';
 import { follow, type NameChanges, nameChanges, Timeline } from './timeline.ts';
 
 /** Changes of one device within this time are one incident. */
@@ -50,6 +51,7 @@ export class IncidentRecorder {
   #settings: RecorderSettings;
   #events: readonly HealthEvent[] = [];
   readonly #open = new Map<string, Open>();
+  #seenChangesOfHolders = 0;
   /** Times of the records of each device within the last hour. */
   readonly #times = new Map<string, number[]>();
 
@@ -88,6 +90,7 @@ export class IncidentRecorder {
     for (const change of changes) this.#timeline.changed(change);
     for (const change of [...changes, ...this.#begun(events)]) this.#change(change, before.get(change.device), snapshot, events);
     if (changes.length > 0) this.#nameOthers(changes, snapshot.takenAtMs);
+    this.#nameLaterHolders(snapshot);
     this.#forget(snapshot);
   }
 
@@ -174,6 +177,19 @@ export class IncidentRecorder {
       if (Math.abs(nowMs - open.atMs) > JOIN_MS || changes.every(({ device }) => device === key)) continue;
       const others = this.#others(open);
       if (JSON.stringify(others) !== JSON.stringify(open.record.others)) this.#update(open, { others });
+    }
+  }
+
+  /** Who gets a device while its fault lasts is hit, too, and may be gone when somebody looks. */
+  #nameLaterHolders({ devices, takenAtMs }: Snapshot): void {
+    if (this.#timeline.changesOfHolders === this.#seenChangesOfHolders) return;
+    this.#seenChangesOfHolders = this.#timeline.changesOfHolders;
+    for (const [key, open] of this.#open) {
+      if (devices.find((one) => one.key === key)?.verdict.state === 'healthy') continue;
+      const spanOf = ({ namespace, pod, container, since }: IncidentHolder): string => [namespace, pod, container, since].join('/');
+      const now = this.#timeline.holdersOf(key, takenAtMs).map(holderFact);
+      const all = [...new Map([...open.record.holders, ...now].map((one) => [spanOf(one), one])).values()].slice(0, MOST_HOLDERS);
+      if (!isDeepStrictEqual(all, open.record.holders)) this.#update(open, cleaned({ holders: all }));
     }
   }
 

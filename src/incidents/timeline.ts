@@ -1,4 +1,5 @@
 import { defined } from '../model/defined.ts';
+import { deviceKey } from '../model/device.ts';
 import type { EventHolder, HealthEvent } from '../model/events.ts';
 import type { FaultHolder } from '../model/fault.ts';
 import { areHoldersKnown, podName } from '../model/pod-resources.ts';
@@ -24,6 +25,8 @@ type Change = Omit<OtherChange, 'time'> & { readonly atMs: number };
 export class Timeline {
   readonly #devices = new Map<string, Past>();
   #changes: readonly Change[] = [];
+  /** Grows with each change of a holder. */
+  changesOfHolders = 0;
 
   /** The state of a device in the last snapshot that was taken. */
   lastOf(key: string): DeviceState | undefined {
@@ -44,7 +47,7 @@ export class Timeline {
     for (const state of devices) {
       const past = this.#devices.get(state.key);
       if (past === undefined) this.#devices.set(state.key, begun(state, snapshot));
-      else advance(past, state, snapshot);
+      else if (advance(past, state, snapshot)) this.changesOfHolders += 1;
     }
     if (this.#devices.size === devices.length) return;
     const listed = new Set(devices.map(({ key }) => key));
@@ -59,11 +62,22 @@ export class Timeline {
     this.#changes = [...this.#changes.slice(1 - MOST_CHANGES), change];
   }
 
-  /** Containers that hold the device, and then those that held it a short time ago, the latest first. */
+  /** Containers that hold the device or a part of it, and then those that held it a short time ago, the latest first. */
   holdersOf(key: string, nowMs: number): readonly FaultHolder[] {
-    const holders = this.#devices.get(key)?.holders ?? [];
+    const holders = [key, ...this.#partsOf(key)].flatMap((one) => this.#devices.get(one)?.holders ?? []);
     const ended = holders.filter(({ untilMs }) => untilMs !== undefined && Math.abs(nowMs - untilMs) <= REMEMBERED_MS);
     return [...holders.filter(isPresent), ...ended.toReversed()];
+  }
+
+  /** Parts have parts: a virtual function in a port of a card. A circle, which no hardware should report, ends. */
+  #partsOf(key: string, found = new Set<string>()): ReadonlySet<string> {
+    for (const [own, { last }] of this.#devices) {
+      const { family, parent } = last.device;
+      if (parent === undefined || found.has(own) || deviceKey({ family, id: parent }) !== key) continue;
+      found.add(own);
+      this.#partsOf(own, found);
+    }
+    return found;
   }
 
   /** Changes of other devices from {@link COMMON_CAUSE_MS} before to `untilMs`, oldest first, one for each device. */
@@ -86,19 +100,21 @@ function begun(state: DeviceState, snapshot: Snapshot): Past {
   return past;
 }
 
-function advance(past: Past, state: DeviceState, snapshot: Snapshot): void {
+/** Whether the holders changed. */
+function advance(past: Past, state: DeviceState, snapshot: Snapshot): boolean {
   past.last = state;
   if (state.processes.length > 0) past.withProcesses = state;
   // The holders of an unchanged device are mostly the same; then nothing is copied.
   const open = past.holders.filter(isPresent);
   const known = new Set(open.flatMap(({ holder, uid }) => (uid === undefined ? [] : [nameOf(holder)])));
-  if (open.length === state.holders.length && state.holders.every((holder) => known.has(nameOf(holder)))) return;
+  if (open.length === state.holders.length && state.holders.every((holder) => known.has(nameOf(holder)))) return false;
   const present = state.holders.map(({ namespace, pod, container, resource, deviceId }) => {
     const holder = { namespace, pod, container, resource, deviceId };
     return { holder, uid: uidOf(holder, snapshot) };
   });
   const kept = areHoldersKnown(snapshot.podResources) ? [] : open;
   past.holders = holdersAfter(past.holders, [...kept.map(({ holder, uid }) => ({ holder, uid })), ...present], snapshot.takenAtMs);
+  return true;
 }
 
 /** The Pods API gives the UID of a pod. The accounts of use also have it, from the kubelet's checkpoint. */

@@ -5,7 +5,7 @@ import type { HealthEvent } from '../../src/model/events.ts';
 import { Readings } from '../../src/model/readings.ts';
 import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';
 import { incidentText } from '../../src/server/pages/incident-text.ts';
-import { podResources } from '../support/snapshots.ts';
+import { device, podResources } from '../support/snapshots.ts';
 import { changed, held, snapshot, state, T0, verdict } from './scene.ts';
 
 const SPECS = new Map<string, { readonly type: 'gauge' | 'counter'; readonly wiped: true }>([
@@ -112,6 +112,35 @@ describe('a record of an incident', () => {
       kernel: { lines: [{ text: 'toy a failed' }] },
     });
     expect(records()[0]?.readings.series[0]?.values).toEqual([40, 41, 99]);
+  });
+
+  it('hits who gets the device while the fault lasts, also when they are gone again; and nobody after it', () => {
+    const { step, records, saves } = begin();
+    const at = (second: number): number => T0 + second * 1_000;
+    step(at(0), [state({ holders: [held('first')] })]);
+    step(at(10), [bad({ holders: [held('first')] })], [changed('healthy', 'unhealthy', at(10))]);
+    step(at(20), [bad({ holders: [held('second')] })]);
+    step(at(30), [bad()]);
+    const saved = saves();
+    step(at(40), [bad()]);
+    step(at(50), [state({ holders: [held('third')] })], [changed('unhealthy', 'healthy', at(50))]);
+    expect(saves(), 'only what is new is saved').toBe(saved);
+    const [record] = records() as [IncidentRecord];
+    const spans = record.holders.map(({ pod, since, until }) => [pod, since.slice(17, 19), until?.slice(17, 19)]);
+    expect(spans).toEqual([
+      ['first', '00', '20'],
+      ['second', '20', '30'],
+    ]);
+    expect(summaryOf(record).holders.map((name) => name.split('/')[1])).toEqual(['first', 'second']);
+  });
+
+  it('of a card hits who holds a function of it, although that function is read well', () => {
+    const { step, records } = begin();
+    const part = device({ id: 'vf', parent: 'a' });
+    const well = state({ id: 'vf', device: part, holders: [held('guest')] });
+    step(T0, [state(), well]);
+    step(T0 + 10_000, [bad(), well], [changed('healthy', 'unhealthy', T0 + 10_000)]);
+    expect(records().map((record) => summaryOf(record).holders)).toEqual([[expect.stringContaining('/guest/')]]);
   });
 
   it('of a device that is gone has its last readings and processes with their times', () => {
