@@ -1,6 +1,7 @@
 import { stringify } from 'yaml';
 import { agentAlerts, alertEntry, alertFacts, deviceAlerts } from './alerts.ts';
 import { costs, priceRule } from './cost.ts';
+import { dcgmGroup } from './dcgm.ts';
 import { DEFAULT_RUNBOOKS, RUNBOOKS, SELECTOR, THRESHOLD } from './promql.ts';
 import { recordingEntry, recordings } from './recording.ts';
 import { JOB_LABEL, stallGroup } from './stall.ts';
@@ -19,6 +20,11 @@ const COST_HEAD = `# Generated from deploy/rules/*.ts by \`npm run generate\`. E
 const STALL_HEAD = `# Generated from deploy/rules/*.ts by \`npm run generate\`. Edit there.
 # Containers that wait, and the ranks of a job compared over nodes: docs/waiting.md. Load this file only if you want it. It needs kube_pod_labels of
 # kube-state-metrics with the label of the job: replace label_batch_kubernetes_io_job_name by that of your jobs.
+`;
+
+const DCGM_HEAD = `# Generated from deploy/rules/*.ts by \`npm run generate\`. Edit there.
+# Series of device-agent under the names, units and labels of dcgm-exporter: docs/migration.md. Load this file where boards, autoscalers or alerts ask for
+# those names, and not beside a dcgm-exporter that Prometheus scrapes.
 `;
 
 /** The prices come first, because a group evaluates its rules in order. */
@@ -57,20 +63,24 @@ const alertDefaults = Object.fromEntries(
 export function ruleFiles(): Readonly<Record<string, string>> {
   const withPlaceholders = stringify({ groups }, { lineWidth: 0 });
   const thresholds = alerts.flatMap(({ threshold }) => (threshold === undefined ? [] : [threshold]));
+  const dcgm = stringify({ groups: [dcgmGroup] }, { lineWidth: 0 });
   const stall = stringify({ groups: [stallGroup] }, { lineWidth: 0 });
   let next = 0;
-  const plain = withPlaceholders
-    .replaceAll(THRESHOLD, () => String(thresholds[next++]))
-    .replaceAll(`,${SELECTOR}`, '')
-    .replaceAll(`{${SELECTOR}}`, '')
-    .replaceAll(RUNBOOKS, DEFAULT_RUNBOOKS);
+  const plain = plainOf(withPlaceholders.replaceAll(THRESHOLD, () => String(thresholds[next++])));
   return {
     'deploy/rules.yaml': HEAD + plain,
     'deploy/rules-cost.yaml': COST_HEAD + stringify({ groups: [costGroup({ nvidia: 2.5 })] }, { lineWidth: 0 }),
     'deploy/rules-stall.yaml': STALL_HEAD + stall.replaceAll(RUNBOOKS, DEFAULT_RUNBOOKS),
+    'deploy/rules-dcgm.yaml': DCGM_HEAD + plainOf(dcgm),
+    'deploy/chart/files/rules-dcgm.yaml': dcgm,
     'deploy/chart/files/rules-cost.yaml': stringify({ groups: [costGroup({})] }, { lineWidth: 0 }),
     'deploy/chart/files/rules-stall.yaml': stall.replaceAll(JOB_LABEL, '__job_label__'),
     'deploy/chart/files/rules.yaml': HEAD + withPlaceholders,
     'deploy/chart/files/alert-defaults.yaml': HEAD + stringify(alertDefaults),
   };
+}
+
+/** The rules without the administrator's choices. */
+function plainOf(rules: string): string {
+  return rules.replaceAll(`,${SELECTOR}`, '').replaceAll(`{${SELECTOR}}`, '').replaceAll(RUNBOOKS, DEFAULT_RUNBOOKS);
 }

@@ -111,6 +111,7 @@ function plainSchema(config: Schema, families: readonly string[]): Schema {
       rules: closed({
         ...{ enabled: flag, labels: texts, recording: flag, selector: text, runbooks: text },
         prices: { type: 'object', additionalProperties: { type: 'number', minimum: 0 } },
+        dcgm: flag,
         stall: closed({ enabled: flag, jobLabel: { type: 'string', pattern: '^[a-zA-Z_][a-zA-Z0-9_]*$' } }),
         alerts: closed(Object.fromEntries(alertNames.map((name) => [name, alert]))),
       }),

@@ -109,8 +109,16 @@ describe.skipIf(!PROMETHEUSES.some(({ isThere }) => isThere))('two nodes, scrape
           scrapeJob('annotations', [{ address: host(third), node: 'node-3' }], RENAMED),
           ...(ways.includes(NATIVE) ? [{ ...scrapeJob('plain', nodes, NATIVE), convert_classic_histograms_to_nhcb: true }] : []),
         ];
-        const config = { global: { evaluation_interval: '1s' }, rule_files: ['rules.yaml', 'rules-cost.yaml'], scrape_configs: jobs };
-        const rules = { 'rules.yaml': quickRules(), 'rules-cost.yaml': quickRules('deploy/rules-cost.yaml') };
+        const config = {
+          global: { evaluation_interval: '1s' },
+          rule_files: ['rules.yaml', 'rules-cost.yaml', 'rules-dcgm.yaml'],
+          scrape_configs: jobs,
+        };
+        const rules = {
+          'rules.yaml': quickRules(),
+          'rules-cost.yaml': quickRules('deploy/rules-cost.yaml'),
+          'rules-dcgm.yaml': quickRules('deploy/rules-dcgm.yaml'),
+        };
         prometheus = await startPrometheus(config, rules, program);
       });
       afterAll(() => prometheus?.stop());
@@ -181,6 +189,17 @@ describe.skipIf(!PROMETHEUSES.some(({ isThere }) => isThere))('two nodes, scrape
         await expect.poll(differing, { interval: 250 }).toBe('');
       });
 
+      it('answers what boards and autoscalers ask of dcgm-exporter', async () => {
+        for (const expr of DCGM_QUERIES)
+          await expect.poll(async () => (await prometheus.query(expr)).length, { interval: 1_000, message: expr }).toBeGreaterThan(0);
+        const holders = async (labels: string): Promise<readonly string[]> => {
+          const rows = await prometheus.query(`count by (${labels}) (DCGM_FI_DEV_GPU_UTIL{cluster="plain",Hostname="node-1",pod!=""})`);
+          return rows.map(({ metric: m }) => `${m.namespace}/${m.pod}/${m.container}`).toSorted();
+        };
+        await expect.poll(async () => (await holders('namespace, pod, container')).length, { interval: 1_000 }).toBeGreaterThan(0);
+        expect((await holders('namespace, pod, container')).filter((one) => /device-agent|monitoring|undefined/.test(one))).toEqual([]);
+      });
+
       it.each(ALERTED)('fires $alert for a device of $family', async ({ family, alert }) => {
         const firing = `ALERTS{alertname="${alert}",alertstate="firing",cluster="plain"}`;
         const expr = `count(${firing} * on (device) group_left () count by (device) (device_info{cluster="plain",node="node-1",family="${family}"}))`;
@@ -212,6 +231,20 @@ describe.skipIf(!PROMETHEUSES.some(({ isThere }) => isThere))('two nodes, scrape
       });
     });
 });
+
+const CHOSEN = 'Hostname=~"node-.*", gpu=~".*"';
+
+/** What the board that most people load for dcgm-exporter asks, and an autoscaler by pods. The demo's nvidia-smi has no profiling counters. */
+const DCGM_QUERIES = [
+  `max(DCGM_FI_DEV_GPU_TEMP{${CHOSEN}}) by (Hostname, gpu, uuid)`,
+  `avg(DCGM_FI_DEV_GPU_TEMP{${CHOSEN}})`,
+  `max(DCGM_FI_DEV_POWER_USAGE{${CHOSEN}}) by (Hostname, gpu, uuid)`,
+  `sum(max(DCGM_FI_DEV_POWER_USAGE{${CHOSEN}}) by (gpu))`,
+  `max(DCGM_FI_DEV_SM_CLOCK{${CHOSEN}} * 1000000) by (Hostname, UUID, gpu)`,
+  `max(DCGM_FI_DEV_FB_USED{${CHOSEN}}) by (Hostname, gpu, GPU_I_ID, GPU_I_PROFILE)`,
+  'count by (Hostname, gpu) (DCGM_FI_DEV_FB_FREE)',
+  'avg by (namespace, pod) (DCGM_FI_DEV_GPU_UTIL{namespace!="",pod!=""})',
+];
 
 /** It needs `deploy/rules-stall.yaml` and a job of several pods. */
 const OF_JOBS = 'Ranks that differ from their job';
