@@ -2,6 +2,7 @@ import {
   CONDITION_TEXT,
   CONDITIONS_OF_DEVICE,
   CONSEQUENCES,
+  DEVICE_NAME,
   HOLDER_OF_DEVICE,
   HOLDER_OF_UNRESOLVED,
   REMEDY,
@@ -40,7 +41,7 @@ const conditions = (matchers: string): string =>
 /** Leaves out the parts of a device whose own alert already tells the fault. */
 const unlessWholeIs = (state: 'unhealthy' | 'sick'): string => `unless on (${DEVICE}) device:whole_${state}:bool`;
 
-const ON_DEVICE = '{{ $labels.device }} on node {{ $labels.node }}';
+const ON_DEVICE = `${DEVICE_NAME} on node {{ $labels.node }}`;
 const WHY = `${CONDITION_TEXT}. ${CONSEQUENCES}docs/health.md links the page that explains the condition.${UNVERIFIED}`;
 const ON_NODE = 'on node {{ $labels.node }}';
 

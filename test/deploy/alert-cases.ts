@@ -51,7 +51,8 @@ export const cases: readonly AlertCase[] = [
     alert: 'DeviceUnhealthy',
     series: {
       [condition('GPU-1', 'GpuFallenOffBus', LOST)]: '_x10 1x20 stale _x40',
-      [info('GPU-1', 'nvidia')]: '1x80',
+      [info('GPU-1', 'nvidia', { model: 'NVIDIA H100', pci_address: '0000:3b:00.0' })]: '1x80',
+      [told('device_nvidia_info', { device: 'GPU-1', index: '3' })]: '1x80',
       [info('MIG-1', 'nvidia', { parent: 'GPU-1' })]: '1x80',
       // The instance of the lost GPU has the same fault: only the GPU is told.
       [condition('MIG-1', 'GpuFallenOffBus', LOST)]: '_x10 1x20 stale _x40',
@@ -64,7 +65,7 @@ export const cases: readonly AlertCase[] = [
     ...{ quietAt: 6, firesAt: 15, endedAt: 40 },
     labels: { ...ON_GPU, condition: 'GpuFallenOffBus', ...labelsOf(LOST), severity: 'critical' },
     annotations: {
-      summary: 'GPU-1 on node n1 is out of service: GpuFallenOffBus.',
+      summary: 'GPU 3 (NVIDIA H100, 0000:3b:00.0) on node n1 is out of service: GpuFallenOffBus.',
       holder: HOLDER,
       remedy: 'Drain and reboot the node.',
       runbook_url: 'http://device-agent.device-agent.svc:9835/docs/runbooks/devices.md#deviceunhealthy',
@@ -111,11 +112,14 @@ export const cases: readonly AlertCase[] = [
     alert: 'DeviceMissing',
     series: {
       [condition('GPU-1', 'DeviceMissing', { ...LOST, reason: 'NotListed', remedy: 'inspect' })]: '_x10 1x20 stale _x40',
+      [info('GPU-1', 'nvidia')]: '1x80',
+      // Its pod failed with it.
+      [held('GPU-1')]: '1x9 stale _x70',
       [condition('GPU-2', 'GpuLost', LOST)]: '1x80',
     },
     ...{ quietAt: 8, firesAt: 15, endedAt: 40 },
     labels: { ...ON_GPU, condition: 'DeviceMissing', class: 'latched', reason: 'NotListed', remedy: 'inspect', severity: 'critical' },
-    annotations: { holder: 'No container is known to hold it.' },
+    annotations: { holder: 'No container holds it; in the last hour: ml/train-0/main.' },
   },
   {
     alert: 'DeviceExpectedMissing',
@@ -173,7 +177,7 @@ export const cases: readonly AlertCase[] = [
     },
     ...{ quietAt: 14, firesAt: 20, endedAt: 40 },
     labels: { ...ON_HCA, severity: 'warning' },
-    annotations: { summary: 'The health of mlx5_0 on node n1 is unknown.' },
+    annotations: { summary: 'The health of mlx5_0 (m) on node n1 is unknown.', holder: 'No container is known to hold it.' },
   },
   {
     alert: 'DeviceUnresolved',
@@ -209,7 +213,7 @@ export const cases: readonly AlertCase[] = [
     },
     ...{ quietAt: 30, firesAt: 60, endedAt: 120 },
     labels: { ...ON_GPU, severity: 'warning' },
-    annotations: { summary: 'GPU-1 on node n1 was out of service 3 times within a week.', holder: HOLDER },
+    annotations: { summary: 'GPU-1 (m) on node n1 was out of service 3 times within a week.', holder: HOLDER },
   },
   {
     alert: 'DeviceIdle',

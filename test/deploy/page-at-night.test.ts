@@ -60,7 +60,7 @@ describe.skipIf(missing.length > 0)(`a port that goes down at night${skipped}`, 
         ...{ alertname: 'DeviceOutOfService', severity: 'critical', condition: 'PortDown', part: '1' },
         ...{ node: 'gpu-node-7', remedy: 'check-cable' },
       });
-      expect(first?.annotations.summary).toBe('mlx5_0 on node gpu-node-7 is out of service: PortDown.');
+      expect(first?.annotations.summary).toMatch(/^mlx5_0 \([\w ,:.-]+\) on node gpu-node-7 is out of service: PortDown\.$/);
       expect(first?.annotations.holder).toBe(`Held by ${holder}.`);
       expect(first?.annotations.remedy).toBe('Check cable, transceiver and the remote port.');
     }

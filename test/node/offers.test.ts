@@ -1,4 +1,5 @@
-import { credentials } from '@grpc/grpc-js';
+import { setTimeout } from 'node:timers/promises';
+import { credentials, status as grpcStatus, type ServiceError } from '@grpc/grpc-js';
 import { describe, expect, it } from 'vitest';
 import { PodResourcesListerClient } from '../../src/generated/podresources/v1/api.ts';
 import { HCA, type Look, type OfferingKubelet, Rollouts, toldLooks } from '../kubelet/real/support/rollouts.ts';
@@ -15,9 +16,16 @@ function offering(node: StockNode): OfferingKubelet {
     call: (client: PodResourcesListerClient, done: (error: Error | null, answer: T) => void) => unknown,
   ): Promise<T> => {
     const client = new PodResourcesListerClient(`unix:${node.podResourcesSocket}`, credentials.createInsecure());
-    return new Promise<T>((resolve, reject) => {
-      call(client, (error, answer) => (error === null ? resolve(answer) : reject(error)));
-    }).finally(() => client.close());
+    const asked = (): Promise<T> =>
+      new Promise<T>((resolve, reject) => {
+        call(client, (error, answer) => (error === null ? resolve(answer) : reject(error)));
+      }).catch(async (error: ServiceError) => {
+        // The limit of the kubelet counts all its clients together.
+        if (error.code !== grpcStatus.RESOURCE_EXHAUSTED) throw error;
+        await setTimeout(50);
+        return asked();
+      });
+    return asked().finally(() => client.close());
   };
   const idsOf = (devices: readonly { readonly resourceName: string; readonly deviceIds: readonly string[] }[]): string[] =>
     devices

@@ -129,8 +129,13 @@ describe.skipIf(missing !== undefined)(
       setPort('4: ACTIVE');
       await upgrade(choice);
       const words = ['get', 'pods', ...IN_NAMESPACE, '-l', 'app.kubernetes.io/name=device-agent'];
-      const { items } = await cluster.json<List<{ readonly status: { readonly podIP: string } }>>(...words);
-      const alias = `test.hostAliases[0].ip=${items[0]?.status.podIP},test.hostAliases[0].hostnames[0]=device-agent.device-agent.svc`;
+      interface Pod {
+        readonly metadata: { readonly deletionTimestamp?: string };
+        readonly status: { readonly podIP: string };
+      }
+      // A pod of the revision before can be there, and end.
+      const agent = (await cluster.json<List<Pod>>(...words)).items.find(({ metadata }) => metadata.deletionTimestamp === undefined);
+      const alias = `test.hostAliases[0].ip=${agent?.status.podIP},test.hostAliases[0].hostnames[0]=device-agent.device-agent.svc`;
       await upgrade(choice, `--set=${alias}`);
       expect(await cluster.helm('test', 'device-agent', ...IN_NAMESPACE)).toMatch(/Phase:\s+Succeeded/);
       await cluster.helm('uninstall', 'device-agent', ...IN_NAMESPACE, '--wait');
