@@ -16,10 +16,9 @@ import { type CallError, type CallResult, GrpcConnection, type Method, OTHER_TYP
 import { DurationTally } from '../../model/duration-counts.ts';
 import type { Observe, ObservedRequest } from '../../model/observation.ts';
 import type { Allocatable, PodResourcesReason } from '../../model/pod-resources.ts';
-import { memoizedBy } from '../../model/readings.ts';
 import { type Attribution, allocatableFrom, attributionFrom } from '../allocations/allocations.ts';
 import type { PodResourcesOptions } from '../options.ts';
-import { areSameEntries, entriesIn } from './entries.ts';
+import { byEntry } from './entries.ts';
 
 export type ListResult =
   /** `identity` identifies the socket that answered. A different value means a different kubelet process. */
@@ -91,14 +90,14 @@ export class PodResourcesClient {
     const now = socketAt(socket);
     // The socket was replaced during the call. The answer may be from either kubelet, and a new one does not list pods yet: ask again.
     if (now.kind === 'socket' && now.identity !== state.identity) return this.list();
-    return { ok: true, api: this.#api, attribution: attributionOf(result.answer), identity: state.identity };
+    return { ok: true, api: this.#api, attribution: result.answer, identity: state.identity };
   }
 
   /** Call this only after a successful `list`. */
   async allocatable(): Promise<AllocatableResult> {
     if (this.#api !== 'v1' || !this.#hasAllocatable) return { kind: 'unsupported' };
     const result = await this.#ask('GetAllocatableResources', ALLOCATABLE, AllocatableResourcesRequest.create());
-    if (result.error === undefined) return { kind: 'answer', allocatable: allocatableOf(result.answer) };
+    if (result.error === undefined) return { kind: 'answer', allocatable: result.answer };
     if (isUnsupported(result.error)) {
       this.#hasAllocatable = false;
       return { kind: 'unsupported' };
@@ -120,7 +119,7 @@ export class PodResourcesClient {
     this.#connection.reset();
   }
 
-  async #list(): Promise<CallResult<ListPodResourcesResponse>> {
+  async #list(): Promise<CallResult<Attribution>> {
     const request = ListPodResourcesRequest.create();
     if (this.#api === 'v1') {
       const result = await this.#ask('List', LIST, request);
@@ -146,32 +145,25 @@ export class PodResourcesClient {
   }
 }
 
-/** A larger answer is decoded each time, so that no copy of it is kept. */
-const MOST_KEPT_BYTES = 1_048_576;
+const attributionOf = (answers: readonly ListPodResourcesResponse[]): Attribution =>
+  attributionFrom({ podResources: answers.flatMap(({ podResources }) => podResources) });
+const allocatableOf = (answers: readonly AllocatableResourcesResponse[]): Allocatable =>
+  allocatableFrom({
+    devices: answers.flatMap(({ devices }) => devices),
+    cpuIds: answers.flatMap(({ cpuIds }) => cpuIds),
+    memory: answers.flatMap(({ memory }) => memory),
+  });
 
-function unordered<Request, Answer>(
-  { path, requestSerialize }: Pick<Method<Request, unknown>, 'path' | 'requestSerialize'>,
-  decode: (bytes: Uint8Array) => Answer,
-): Method<Request, Answer> {
-  let latest: { readonly entries: ReadonlyMap<string, number>; readonly answer: Answer } | undefined;
-  // The same entries in any order are the same answer, and the same object: the order of the kubelet is random.
-  const responseDeserialize = (bytes: Buffer): Answer => {
-    const entries = bytes.length > MOST_KEPT_BYTES ? undefined : entriesIn(bytes);
-    if (latest !== undefined && entries !== undefined && areSameEntries(entries, latest.entries)) return latest.answer;
-    const answer = decode(bytes);
-    latest = entries && { entries, answer };
-    return answer;
-  };
-  return { path, requestSerialize, responseDeserialize };
-}
-
-const LIST = unordered(v1.list, (bytes) => ListPodResourcesResponse.decode(bytes));
+const LIST = { ...v1.list, responseDeserialize: byEntry((bytes) => ListPodResourcesResponse.decode(bytes), attributionOf) };
 // v1alpha1 messages have a subset of the v1 fields, with the same names and numbers.
-const LIST_ALPHA = unordered(v1alpha1.list, (bytes) => ListPodResourcesResponse.fromPartial(ListPodResourcesResponseAlpha.decode(bytes)));
-const ALLOCATABLE = unordered(v1.getAllocatableResources, (bytes) => AllocatableResourcesResponse.decode(bytes));
-
-const attributionOf = memoizedBy(attributionFrom);
-const allocatableOf = memoizedBy(allocatableFrom);
+const LIST_ALPHA = {
+  ...v1alpha1.list,
+  responseDeserialize: byEntry((bytes) => ListPodResourcesResponse.fromPartial(ListPodResourcesResponseAlpha.decode(bytes)), attributionOf),
+};
+const ALLOCATABLE = {
+  ...v1.getAllocatableResources,
+  responseDeserialize: byEntry((bytes) => AllocatableResourcesResponse.decode(bytes), allocatableOf),
+};
 
 /** Why one request failed. `message` is identical for repeated failures with the same cause. */
 export interface Failure {
