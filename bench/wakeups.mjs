@@ -1,10 +1,10 @@
-// How often the agent wakes a core while nobody asks it: a minute of voluntary context switches, by thread, with nothing on the node that
+// How often the agent and its readers wake a core while nobody asks: a minute of voluntary context switches, by thread, with nothing on the node that
 // changes between two refreshes.
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { makeBundle } from './parts/image.mjs';
-import { report } from './parts/measure.mjs';
+import { report, withReaders } from './parts/measure.mjs';
 import { MACHINES, makeMachine } from './parts/node-tree.mjs';
 import { startServe } from './parts/serve.mjs';
 
@@ -54,12 +54,17 @@ async function measure(machine) {
 /** Voluntary context switches of each thread since its start, by its id. A thread that ended meanwhile is left out. */
 function switchesOf(pid) {
   const switches = new Map();
-  for (const thread of readdirSync(`/proc/${pid}/task`)) {
-    try {
-      const status = readFileSync(`/proc/${pid}/task/${thread}/status`, 'utf8');
-      const [, name] = /^Name:\s+(.+)$/m.exec(status);
-      switches.set(thread, { name, count: Number(/^voluntary_ctxt_switches:\s+(\d+)$/m.exec(status)[1]) });
-    } catch {}
+  for (const one of withReaders(pid)) {
+    for (const thread of readdirSync(`/proc/${one}/task`)) {
+      try {
+        const status = readFileSync(`/proc/${one}/task/${thread}/status`, 'utf8');
+        const [, name] = /^Name:\s+(.+)$/m.exec(status);
+        switches.set(thread, {
+          name: one === pid ? name : `reader ${name}`,
+          count: Number(/^voluntary_ctxt_switches:\s+(\d+)$/m.exec(status)[1]),
+        });
+      } catch {}
+    }
   }
   return switches;
 }

@@ -20,14 +20,14 @@ export interface UptimeClock extends Clock {
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * Runs at each multiple of a period, see {@link untilNext}; returns a function that stops it, which `run` itself may call. Never runs on a
- * clock that does not advance.
+ * Runs at each multiple of a period, see {@link untilNext}; returns a function that stops it, which `run` itself may call. `periodMs` is asked
+ * again before each run. Never runs on a clock that does not advance.
  */
-export function atEach(clock: Clock, periodMs: number, run: () => void): () => void {
+export function atEach(clock: Clock, periodMs: () => number, run: () => void): () => void {
   if (clock.isStill === true) return () => {};
   let cancel: (() => void) | undefined;
   const next = (): void => {
-    cancel = clock.after(untilNext(clock, periodMs), () => {
+    cancel = clock.after(untilNext(clock, periodMs()), () => {
       run();
       if (cancel !== undefined) next();
     });

@@ -1,6 +1,6 @@
 import { type FSWatcher, statSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import type { Clock } from '../clock.ts';
+import { type Clock, untilNext } from '../clock.ts';
 
 /** Poll interval without file system events. */
 const POLL_MS = 500;
@@ -64,7 +64,9 @@ class Watch implements EntryWatch {
 
   #lookLater(): void {
     this.#cancelLook();
-    if (!this.#closed) this.#cancelLook = this.#clock.after(this.#watcher === undefined ? POLL_MS : POLL_WITH_EVENTS_MS, () => this.look());
+    if (this.#closed) return;
+    const delayMs = this.#watcher === undefined ? POLL_MS : untilNext(this.#clock, POLL_WITH_EVENTS_MS);
+    this.#cancelLook = this.#clock.after(delayMs, () => this.look());
   }
 
   #compare(): void {

@@ -15,7 +15,7 @@ export interface Segment {
 }
 
 /** Another program may put a link or a pipe where a segment was: a link is not followed, and the open of a pipe does not wait. */
-const SAFE = constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
+export const SAFE = constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
 const MAX_HEADER_BYTES = 256;
 const SECOND_MS = 1_000;
 

@@ -1,7 +1,8 @@
-import { type BigIntStats, constants } from 'node:fs';
+import { type BigIntStats, closeSync, constants, fstatSync, openSync, writeFile } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { crc32 } from 'node:zlib';
-import { openRegular } from './log-segments.ts';
+import { SAFE } from './log-segments.ts';
 import { removeLeftovers, replaceFile } from './replace-file.ts';
 import { Cells, type Difference, difference, isChange } from './saved-change.ts';
 import { isShallow } from './saved-schema.ts';
@@ -46,6 +47,8 @@ const LOG_PART = 8;
 const LEAST_LOG_BYTES = 262_144;
 /** Longest time in which the main thread prepares a write before other work goes on. */
 const TURN_MS = 1;
+/** Only the write waits for the disk, in a thread: each such wait wakes two threads. */
+const append: (file: number, line: string) => Promise<void> = promisify(writeFile);
 
 /**
  * A state on disk that changes in few places. The file has a header, the complete state, and one line for each later write with what
@@ -96,16 +99,16 @@ export class SavedStateFile {
     const line = await lineOf(headerOf(this.#format, this.#bootId), sections, left);
     const most = Math.min(this.#maxBytes, left.wholeBytes + Math.max(LEAST_LOG_BYTES, LOG_PART * left.wholeBytes));
     if (Number(left.file.size) + Buffer.byteLength(line) > most) return undefined;
-    const file = await openRegular(this.#path, constants.O_WRONLY | constants.O_APPEND).catch(() => undefined);
+    const file = openNow(this.#path, constants.O_WRONLY | constants.O_APPEND | constants.O_DSYNC);
+    if (file === undefined) return undefined;
     try {
       const { ino, size, mtimeNs } = left.file;
-      const now = await file?.stat({ bigint: true });
-      if (file === undefined || now?.ino !== ino || now.size !== size || now.mtimeNs !== mtimeNs) return undefined;
-      await file.appendFile(line);
-      await file.datasync();
-      return { ...left, sections, file: await file.stat({ bigint: true }) };
+      const now = fstatSync(file, { bigint: true });
+      if (now.ino !== ino || now.size !== size || now.mtimeNs !== mtimeNs) return undefined;
+      await append(file, line);
+      return { ...left, sections, file: fstatSync(file, { bigint: true }) };
     } finally {
-      await file?.close();
+      closeSync(file);
     }
   }
 
@@ -240,3 +243,12 @@ const IGNORED: Readonly<Record<FileProblemCode, SavedIgnored>> = {
   unreadable: 'unreadable',
   timeout: 'unreadable',
 };
+
+/** Undefined when the file cannot be opened. */
+function openNow(path: string, flags: number): number | undefined {
+  try {
+    return openSync(path, flags | SAFE);
+  } catch {
+    return undefined;
+  }
+}

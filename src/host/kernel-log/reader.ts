@@ -56,6 +56,8 @@ export interface KmsgReader {
 
 /** Poll interval. Polling is needed because inotify reports no events for a character device. */
 const POLL_MS = 1_000;
+/** The same for a log that was never readable, as in a container without it. */
+const UNREAD_POLL_MS = 10_000;
 /** Limit of records per poll. A full ring buffer of the largest usual size, 16 MiB, has fewer records. */
 const RECORDS_PER_POLL = 160_000;
 /** A piece of a message can follow so much later: its process may wait for a processor. */
@@ -100,7 +102,8 @@ class Reader implements KmsgReader {
   follow(onPoll?: () => void): () => void {
     this.#stop();
     let isFollowing = true;
-    const end = atEach(this.#options.clock, POLL_MS, () => {
+    const periodMs = (): number => (this.#failure !== undefined && this.#records === 0 ? UNREAD_POLL_MS : POLL_MS);
+    const end = atEach(this.#options.clock, periodMs, () => {
       this.poll();
       // The poll itself may have stopped the polling.
       if (isFollowing) onPoll?.();

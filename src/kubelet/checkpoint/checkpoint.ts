@@ -6,6 +6,7 @@ import type { DocumentThread } from '../../host/documents/document-thread.ts';
 import { parseJson } from '../../host/documents/json.ts';
 import type { Bounds, DocumentKind } from '../../host/documents/kind.ts';
 import { openPath } from '../../host/fs/open-path.ts';
+import { errnoName } from '../../host/fs/tree.ts';
 import type { UntrustedFileDependencies } from '../../host/fs/untrusted-file.ts';
 import { SingleFlight } from '../../host/single-flight.ts';
 import type { CheckpointEntry, CheckpointReason } from '../../model/pod-resources.ts';
@@ -65,14 +66,15 @@ export class CheckpointReader {
   }
 
   /**
-   * The path is opened step by step only for another file than the last one. Wherever the path leads meanwhile, a file with the same inode,
-   * change time and size has the content that was read, and `lstat` has no effect on it.
+   * The path is opened step by step only for another file than the last one, and when it came or went. Wherever the path leads meanwhile, a file
+   * with the same inode, change time and size has the content that was read, and `lstat` has no effect on it.
    */
   async #read(): Promise<CheckpointRead> {
     const mark = this.#parts.observe === undefined ? await markOf(this.#path) : undefined;
     if (mark !== undefined && mark === this.#latest?.mark) return this.#latest.read;
     const read = await this.#readAnew();
-    this.#latest = mark === undefined || read.problem !== undefined || read === NOTHING ? undefined : { mark, read };
+    this.#latest =
+      mark === undefined || read.problem !== undefined || (read === NOTHING) !== (mark === ABSENT) ? undefined : { mark, read };
     return read;
   }
 
@@ -94,12 +96,14 @@ export class CheckpointReader {
   }
 }
 
+const ABSENT = 'absent';
+
 async function markOf(path: string): Promise<string | undefined> {
   try {
     const stats = await lstat(path, { bigint: true });
     return stats.isFile() ? [stats.dev, stats.ino, stats.mtimeNs, stats.ctimeNs, stats.size].join(':') : undefined;
-  } catch {
-    return undefined;
+  } catch (error) {
+    return errnoName(error) === 'ENOENT' ? ABSENT : undefined;
   }
 }
 

@@ -50,7 +50,11 @@ export class AccessControl {
   }
 
   watch(): void {
-    this.#stop = atEach(this.#clock, RELOAD_MS, () => void this.reload());
+    this.#stop = atEach(
+      this.#clock,
+      () => RELOAD_MS,
+      () => void this.reload(),
+    );
   }
 
   close(): void {

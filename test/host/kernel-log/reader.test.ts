@@ -367,6 +367,23 @@ describe('following', () => {
     expect(polls).toBe(6);
   });
 
+  it('looks every ten seconds for a log that was never readable, and then polls each second', () => {
+    let polls = 0;
+    reader.poll();
+    reader.follow(() => polls++);
+    clock.pass(30_000);
+    expect(polls).toBe(3);
+    writeFileSync(path, record(1, 'one'));
+    clock.pass(10_000);
+    expect(texts()).toEqual(['one']);
+    rmSync(path);
+    clock.pass(2_000);
+    writeFileSync(path, record(2, 'two'));
+    clock.pass(1_000);
+    expect([polls, texts()]).toEqual([7, ['one', 'two']]);
+    reader.close();
+  });
+
   it('can be stopped during a poll', () => {
     writeFileSync(path, record(1, 'one'));
     const closing = openKmsg({ path, clock, onRecord: () => closing.close() });

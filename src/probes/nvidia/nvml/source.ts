@@ -78,9 +78,13 @@ export class NvmlSource {
 
   /** Polls for events until it is stopped. */
   watch(wake: () => void): () => void {
-    return atEach(this.#host.clock, EVENTS_EVERY_MS, () => {
-      if (this.#pollEvents()) wake();
-    });
+    return atEach(
+      this.#host.clock,
+      () => EVENTS_EVERY_MS,
+      () => {
+        if (this.#pollEvents()) wake();
+      },
+    );
   }
 
   /** Returns the Xids since the last call. */
