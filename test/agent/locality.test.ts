@@ -65,9 +65,7 @@ function snapshotOf(held: readonly Device[], known: readonly Device[] = held, cp
 function seriesOf(snapshot: Snapshot): readonly string[] {
   const page = new Page();
   addContainers(page, snapshot, holderLabels(''));
-  const lines = Buffer.concat(new Work(new Work(page.finish()).result.bytes('text')).result)
-    .toString()
-    .split('\n');
+  const lines = new Work(new Work(page.finish()).result.bytes('text')).result.toString().split('\n');
   return lines
     .filter((line) => /^container_device_(?:path|locality|off_node)\{/.test(line))
     .map((line) => line.replace('namespace="ml",pod="train-0",container="main"', '').replace('{,', '{'));

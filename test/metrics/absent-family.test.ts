@@ -20,9 +20,7 @@ const missing = { device: { family: 'toy' }, verdict: { state: 'unknown' }, miss
 function seriesOf(family: FamilyState, devices: readonly object[] = []): readonly string[] {
   const page = new Page();
   addProbes(page, { families: [family], devices } as unknown as Snapshot);
-  const lines = Buffer.concat(new Work(new Work(page.finish()).result.bytes('text')).result)
-    .toString()
-    .split('\n');
+  const lines = new Work(new Work(page.finish()).result.bytes('text')).result.toString().split('\n');
   return lines.filter((line) => line !== '' && !line.startsWith('#'));
 }
 

@@ -26,9 +26,7 @@ function linesOf(hasZeros?: boolean): readonly string[] {
   const metrics = metricsOfContainers(createCatalogue([{ name: 'toy', metrics: [errors] }]));
   void new Work(addUsage(page, { containers: [used as unknown as ContainerUsage], devices: [] }, metrics, holderLabels(''), hasZeros))
     .result;
-  const lines = Buffer.concat(new Work(new Work(page.finish()).result.bytes('text')).result)
-    .toString()
-    .split('\n');
+  const lines = new Work(new Work(page.finish()).result.bytes('text')).result.toString().split('\n');
   return lines.filter((line) => line.startsWith('container_')).map((line) => line.replace(/namespace=.*?device="d",?/, ''));
 }
 

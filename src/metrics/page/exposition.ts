@@ -57,7 +57,7 @@ export interface Exposition {
 /** A part of the page that stays the same until its source changes. It is rendered at most once per format. */
 class Part {
   readonly #page: Work<FinishedPage>;
-  readonly #bytes = new Map<Format, Work<readonly Buffer[]>>();
+  readonly #bytes = new Map<Format, Work<Buffer>>();
 
   constructor(page: Steps<FinishedPage>) {
     this.#page = new Work(page);
@@ -67,7 +67,7 @@ class Part {
     return this.#page.result;
   }
 
-  bytes(format: Format): readonly Buffer[] {
+  bytes(format: Format): Buffer {
     return this.#encoding(format).result;
   }
 
@@ -76,7 +76,7 @@ class Part {
     await this.#encoding(format).inTurns();
   }
 
-  #encoding(format: Format): Work<readonly Buffer[]> {
+  #encoding(format: Format): Work<Buffer> {
     const known = this.#bytes.get(format) ?? new Work(this.page.bytes(format));
     this.#bytes.set(format, known);
     return known;
@@ -215,8 +215,8 @@ export function createExposition(sources: ExpositionSources): Exposition {
 /** The text format separates metrics, and so parts, by a blank line. */
 function join(parts: readonly Part[], format: Format): readonly Buffer[] {
   const written = parts.map((part) => part.bytes(format)).filter(({ length }) => length > 0);
-  if (format === 'openmetrics') return [...written.flat(), Buffer.from(END)];
-  return written.flatMap((pieces, at) => (at === 0 ? pieces : [LINE_FEED, ...pieces]));
+  if (format === 'openmetrics') return [...written, Buffer.from(END)];
+  return written.flatMap((bytes, at) => (at === 0 ? [bytes] : [LINE_FEED, bytes]));
 }
 
 /** Level 1 needs a third of the time of level 6, for 6 % more bytes. */

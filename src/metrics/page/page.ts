@@ -46,14 +46,20 @@ interface Block {
 
 const BOUNDS = [...DURATION_BOUNDS.map(boundText), '+Inf'].map((le) => labelText({ le }));
 
-/** Text of this length is encoded at once: a longer one costs more to collect, and a shorter one more to send. */
-const PIECE_LENGTH = 65_536;
-
 /** One metric of a page: where its lines are, in the order of the page. */
 interface Metric {
   readonly head: Head;
   readonly blocks: readonly number[];
   readonly places: readonly number[];
+}
+
+/** The bytes of a page in one format, of which later pages with the same lines keep most. */
+interface Encoded {
+  readonly bytes: Buffer;
+  /** Where each metric ends. */
+  readonly ends: readonly number[];
+  /** The values of each block. */
+  readonly columns: readonly Values[];
 }
 
 /** The order of a page, for as long as its series stay the same. */
@@ -141,8 +147,7 @@ export class Page {
     const before = this.#before;
     const isAsBefore = before?.hasLinesOf(this.#blocks) === true;
     const layout = isAsBefore ? before.layout : yield* layoutOf(this.#blocks);
-    const texts = isAsBefore ? before.textsFor(this.#blocks) : new Map<Format, (string | undefined)[]>();
-    return new FinishedPage(this.#keys, this.#blocks, layout, texts);
+    return new FinishedPage(this.#keys, this.#blocks, layout, isAsBefore ? before.encoded : new Map());
   }
 
   #keep(key: string, block: Block): void {
@@ -277,19 +282,20 @@ export class FinishedPage {
   readonly #blocks: readonly Block[];
   readonly #byKey: ReadonlyMap<string, Block>;
   readonly layout: Layout;
-  /** The text of each metric, by format; undefined until it is written. */
-  readonly #texts: Map<Format, (string | undefined)[]>;
+  /** The latest bytes of this page, or of another one with the same lines. */
+  readonly encoded: Map<Format, Encoded>;
 
-  constructor(keys: readonly string[], blocks: readonly Block[], layout: Layout, texts: Map<Format, (string | undefined)[]>) {
+  constructor(keys: readonly string[], blocks: readonly Block[], layout: Layout, encoded: Map<Format, Encoded>) {
     this.#blocks = blocks;
     this.#byKey = new Map(keys.map((key, at) => [key, blocks[at] as Block]));
     this.layout = layout;
-    this.#texts = texts;
+    this.encoded = encoded;
   }
 
   get dropped(): ReadonlyMap<DropReason, number> {
     const counts = new Map<DropReason, number>();
-    for (const { dropped } of this.#blocks) for (const reason of dropped) counts.set(reason, (counts.get(reason) ?? 0) + 1);
+    for (const { dropped } of this.#blocks)
+      if (dropped.length > 0) for (const reason of dropped) counts.set(reason, (counts.get(reason) ?? 0) + 1);
     const { duplicates } = this.layout;
     return duplicates === 0 ? counts : counts.set('duplicate', duplicates + (counts.get('duplicate') ?? 0));
   }
@@ -302,19 +308,6 @@ export class FinishedPage {
     return blocks.length === this.#blocks.length && blocks.every(({ lines }, at) => lines === this.#blocks[at]?.lines);
   }
 
-  /** The texts of the metrics whose values are the same in these blocks, which have the same lines. */
-  textsFor(blocks: readonly Block[]): Map<Format, (string | undefined)[]> {
-    const texts = new Map([...this.#texts].map(([format, all]) => [format, [...all]]));
-    for (const [n, { values }] of blocks.entries()) {
-      const before = this.#blocks[n]?.values as Values;
-      if (values === before) continue;
-      const metricAt = this.layout.metricAt[n] as readonly number[];
-      for (let at = 0; at < values.length; at += 1)
-        if (values[at] !== before[at]) for (const all of texts.values()) all[metricAt[at] as number] = undefined;
-    }
-    return texts;
-  }
-
   has(name: string): boolean {
     return this.layout.metrics.some(({ head }) => head.name === name);
   }
@@ -325,35 +318,53 @@ export class FinishedPage {
   }
 
   /** Encodes HELP, TYPE, UNIT and samples of all metrics, without the OpenMetrics end mark. The text format separates metrics by a blank line. */
-  *bytes(format: Format): Steps<readonly Buffer[]> {
+  *bytes(format: Format): Steps<Buffer> {
     const { metrics } = this.layout;
-    const texts = this.#texts.get(format) ?? new Array<string | undefined>(metrics.length).fill(undefined);
-    this.#texts.set(format, texts);
+    const before = this.encoded.get(format);
+    const changed = before && this.#changedSince(before.columns);
     const pieces: Buffer[] = [];
-    let [text, written] = ['', 0];
-    for (const [at, metric] of metrics.entries()) {
-      let own = texts[at];
-      if (own === undefined) {
-        own = this.#textOf(metric, (at > 0 && format === 'text' ? '\n' : '') + headText(metric.head, format));
-        texts[at] = own;
+    const ends: number[] = [];
+    let [end, taken, written] = [0, 0, 0];
+    for (let at = 0; at < metrics.length; at += 1) {
+      const from = before?.ends[at - 1] ?? 0;
+      const to = before?.ends[at] ?? 0;
+      if (changed?.has(at) === false) {
+        end += to - from;
+      } else {
+        const metric = metrics[at] as Metric;
+        const own = Buffer.from((at > 0 && format === 'text' ? '\n' : '') + this.#textOf(metric, format));
+        if (before !== undefined) pieces.push(before.bytes.subarray(taken, from));
+        taken = to;
+        pieces.push(own);
+        end += own.length;
         written += metric.places.length;
       }
-      text += own;
-      if (text.length >= PIECE_LENGTH) {
-        pieces.push(Buffer.from(text));
-        text = '';
-      }
+      ends.push(end);
       if (written < STEP) continue;
       written = 0;
       yield;
     }
-    if (text !== '') pieces.push(Buffer.from(text));
-    return pieces;
+    if (before !== undefined) pieces.push(before.bytes.subarray(taken));
+    const bytes = Buffer.concat(pieces, end);
+    this.encoded.set(format, { bytes, ends, columns: this.#blocks.map(({ values }) => values) });
+    return bytes;
   }
 
-  /** Joined, so that it does not keep the parts that it was made of. */
-  #textOf({ blocks, places }: Metric, head: string): string {
-    const parts = [head];
+  /** The metrics that have another value than in these columns. */
+  #changedSince(columns: readonly Values[]): ReadonlySet<number> {
+    const changed = new Set<number>();
+    for (let n = 0; n < columns.length; n += 1) {
+      const { values } = this.#blocks[n] as Block;
+      const before = columns[n] as Values;
+      if (values === before) continue;
+      const metricAt = this.layout.metricAt[n] as readonly number[];
+      for (let at = 0; at < values.length; at += 1) if (values[at] !== before[at]) changed.add(metricAt[at] as number);
+    }
+    return changed;
+  }
+
+  #textOf({ head, blocks, places }: Metric, format: Format): string {
+    const parts = [headText(head, format)];
     for (let n = 0; n < places.length; n += 1) {
       const { lines, values } = this.#blocks[blocks[n] as number] as Block;
       const at = places[n] as number;
