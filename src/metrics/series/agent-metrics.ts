@@ -112,10 +112,13 @@ export function addAgent(
   page.add(agentMetrics.snapshotTime, '', snapshot.takenAtMs / 1_000);
   page.add(agentMetrics.series, labelText({ group: 'device' }), count('device_'));
   page.add(agentMetrics.series, labelText({ group: 'container' }), count('container_') + count('pod_'));
-  for (const reason of DROP_REASONS) {
-    const dropped = pages.reduce((sum, one) => sum + (one.dropped.get(reason) ?? 0), 0);
-    page.add(agentMetrics.dropped, labelText({ reason }), dropped);
-  }
+  const dropped = pages.map((one) => one.dropped);
+  for (const reason of DROP_REASONS)
+    page.add(
+      agentMetrics.dropped,
+      labelText({ reason }),
+      dropped.reduce((sum, counts) => sum + (counts.get(reason) ?? 0), 0),
+    );
   addProbes(page, snapshot);
   addExpected(page, snapshot.expected);
   addKubelet(page, snapshot.podResources);

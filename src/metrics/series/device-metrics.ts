@@ -115,8 +115,8 @@ function conditionLabels(condition: ActiveCondition): LabelText {
   return labelText({ condition: type, class: conditionClass, part: instance, reason, severity, remedy, cause });
 }
 
-function identityLabels(device: Device): LabelText {
-  return labelText({
+const identityLabels = memoizedBy((device: Device) =>
+  labelText({
     family: device.family,
     kind: device.kind,
     parent: device.parent,
@@ -129,8 +129,8 @@ function identityLabels(device: Device): LabelText {
     driver: device.driver,
     driver_version: device.driverVersion,
     firmware: device.firmware,
-  });
-}
+  }),
+);
 
 function gauge(name: string, help: string, labels: readonly string[], source: string): MetricSpec {
   return { name, type: 'gauge', help, labels, source };

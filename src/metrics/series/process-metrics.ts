@@ -41,14 +41,16 @@ export class ProcessMetrics {
 
   async addTo(page: Page): Promise<void> {
     for (const { name, help, type, values } of await this.#read()) {
-      for (const [rank, { value, labels, metricName = name }] of values.entries()) {
-        const { le, ...own } = labels;
+      const head = this.#headOf({ name, help, type });
+      let rank = 0;
+      for (const { value, labels, metricName = name } of values) {
         const suffix = metricName.slice(name.length);
-        page.addSample(this.#headOf({ name, help, type }), labelText(own), value, {
-          suffix,
-          last: labelText({ le }),
-          rank: suffix === '' ? 0 : rank,
-        });
+        if (suffix === '') page.add(head, labelText(labels), value);
+        else {
+          const { le, ...own } = labels;
+          page.addSample(head, labelText(own), value, { suffix, last: labelText({ le }), rank });
+        }
+        rank += 1;
       }
     }
   }
