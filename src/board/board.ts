@@ -197,7 +197,11 @@ function deviceViewOf(state: DeviceState, all: Holders, { farthestText, ofFault 
     readAt: timeText(readAtMs),
     stale,
     health: healthView(verdict),
-    incident: ofFault[0] && { id: ofFault[0].id, hit: podNames(ofFault.flatMap(({ holders }) => holders)) },
+    incident: ofFault[0] && {
+      id: ofFault[0].id,
+      ...(ofFault[0].began !== undefined && { countedAt: ofFault[0].time }),
+      hit: podNames(ofFault.flatMap(({ holders }) => holders)),
+    },
     ...all.of(state),
     farthest: farthestText,
     shown: chooseReadings(state, options).map(({ series: _series, isRate: _isRate, ...shown }) => shown),

@@ -41,8 +41,11 @@ export interface DeviceView extends RowFacts {
   /** True when the last read is too old to be shown. */
   readonly stale: boolean;
   readonly health: HealthView;
-  /** The record of the fault that it has; absent without one. `hit`: `namespace/pod` of those that held it when the fault began. */
-  readonly incident?: { readonly id: string; readonly hit: readonly string[] };
+  /**
+   * The record of the fault that it has; absent without one. `hit`: `namespace/pod` of those that held it when the fault began. `countedAt`:
+   * when the fault took the verdict, where that was after its begin.
+   */
+  readonly incident?: { readonly id: string; readonly countedAt?: string; readonly hit: readonly string[] };
   readonly use: DeviceUse;
   /** Containers that hold the device or a part of it. */
   readonly holders: readonly HolderView[];

@@ -1,12 +1,15 @@
 import { conditionName } from '../model/condition-text.ts';
 import { seconds } from '../model/duration.ts';
 import { HardwareKeys, hardwareKey } from '../model/hardware.ts';
+import { ONE_FAULT_MS } from '../model/health.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
 
 /** An incident as the list of incidents has it. */
 export interface IncidentSummary {
   readonly id: string;
   readonly time: string;
+  /** When its fault began; absent when the verdict changed at once. */
+  readonly began?: string;
   /** Key of the device, `family/id`. */
   readonly device: string;
   readonly hardware?: string;
@@ -17,8 +20,6 @@ export interface IncidentSummary {
 
 /** The recorder adds to a record what begins within this time. */
 const JOINED_MS = seconds(10);
-/** Conditions that begin within this time tell one fault: a device reports an error, and then is gone. */
-const ONE_FAULT_MS = seconds(60);
 
 /** Finds the records of the faults that devices have now. */
 export class FaultRecords {

@@ -6,7 +6,18 @@ import { APPEARANCES, compareNames, rankOf, stateCounts } from './order.ts';
 import { devicePath, incidentPath, podPath } from './paths.ts';
 import { foldHtml, podLink, podsOf, rowHtml } from './row-html.ts';
 import { age, clock, mark, shape } from './state-html.ts';
-import { doubtText, type Finding, findingSince, findingsOf, hitText, sentenceOf, subjectOf, wellText, worstOf } from './summary.ts';
+import {
+  countedText,
+  doubtText,
+  type Finding,
+  findingSince,
+  findingsOf,
+  hitText,
+  sentenceOf,
+  subjectOf,
+  wellText,
+  worstOf,
+} from './summary.ts';
 import type { Trend } from './trend.ts';
 import { type BoardSection, type BoardView, DEFAULT_VIEW, filterText, type ViewRow, type ViewSort, viewQuery } from './view.ts';
 
@@ -79,6 +90,7 @@ function detail(finding: Finding, board: Board, nowMs: number): Html {
   const otherText = `${others.size} other ${others.size === 1 ? 'pod' : 'pods'}`;
   const parts = [
     since && html`${appearance === 'recovering' ? 'Ended' : 'Since'} <b>${clock(since, nowMs)} UTC</b>, ${age(Date.parse(since), nowMs)}`,
+    appearance === 'recovering' ? undefined : countedText(since, first?.incident?.countedAt),
     lead?.countsAt && html`counts from <b>${clock(lead.countsAt, nowMs)} UTC</b>`,
     first && conditionNames(first),
     unknownAt && lead && html`unknown for ${age(Date.parse(unknownAt), nowMs)}`,

@@ -1,5 +1,6 @@
 import { conditionName } from '../model/condition-text.ts';
-import type { Remedy } from '../model/health.ts';
+import { durationText } from '../model/duration.ts';
+import { faultSince, type Remedy } from '../model/health.ts';
 import { agentFaultText, nodeDoubt } from '../model/known-well.ts';
 import { type Board, type BoardFamily, isStarting } from './board.ts';
 import { nameWithInstance } from './condition-text.ts';
@@ -211,8 +212,15 @@ export function wellText(board: SummaryInput): string {
 export const worstOf = (board: SummaryInput, [first]: readonly Finding[] = findingsOf(board)): Appearance =>
   worse(first?.appearance ?? 'healthy', DOUBTS[nodeDoubt(board)?.status ?? 'False']);
 
-/** The begin of the leading condition, which can be older than the state. The begin of the state where the phrase names the state. */
-export const findingSince = ({ devices, lead, appearance }: Finding): string | undefined =>
-  lead === undefined || appearance === 'missing' || appearance === 'recovering'
-    ? devices.map(appearedAt).find((since) => since !== undefined)
-    : lead.since;
+/** The begin of the fault, which can be older than the state. The begin of the state where the phrase names the state. */
+export function findingSince({ devices, lead, appearance }: Finding): string | undefined {
+  if (lead === undefined || appearance === 'missing' || appearance === 'recovering')
+    return devices.map(appearedAt).find((since) => since !== undefined);
+  return lead.countsAt === undefined ? faultSince(devices[0]?.health.conditions ?? []) : lead.since;
+}
+
+/** `counted after 30 s`: why the verdict is younger than the fault; undefined when it is not. */
+export function countedText(since: string | undefined, countedAt: string | undefined): string | undefined {
+  const waitedMs = Date.parse(countedAt ?? '') - Date.parse(since ?? '');
+  return waitedMs >= 1_000 ? `counted after ${durationText(Math.round(waitedMs / 1_000) * 1_000)}` : undefined;
+}

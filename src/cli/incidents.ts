@@ -99,9 +99,9 @@ function hint(id: string, list: readonly ListedIncident[]): string {
 
 export function incidentTable(list: readonly ListedIncident[]): string {
   if (list.length === 0) return 'There are no incidents.\n';
-  const rows = list.map(({ id, time, device, states, conditions, holders, newerVersion }) => [
+  const rows = list.map(({ id, time, began = time, device, states, conditions, holders, newerVersion }) => [
     id,
-    time,
+    began,
     device,
     newerVersion === undefined ? states.join(' > ') : `written by a newer agent (version ${newerVersion})`,
     conditions.join(', '),

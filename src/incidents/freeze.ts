@@ -56,8 +56,8 @@ export function freeze(scene: Scene): IncidentRecord {
   const { id, place, event, state, before, holders, history, events } = scene;
   const { device, key, verdict, missingSinceMs, readAtMs } = state;
   const processes = state.processes.length > 0 ? state : scene.withProcesses;
-  const conditions = verdict.conditions.slice(0, MOST_CONDITIONS).map(conditionFact);
-  const pending = (verdict.pending ?? []).slice(0, MOST_CONDITIONS).map(conditionFact);
+  const conditions = conditionFacts(verdict.conditions);
+  const pending = conditionFacts(verdict.pending ?? []);
   return cleaned({
     id,
     time: timeText(event.timeMs),
@@ -94,10 +94,13 @@ function verdictBefore({ from }: HealthEvent, before: DeviceState | undefined): 
   const state = from ?? before?.verdict.state ?? 'unknown';
   if (before?.verdict.state !== state) return { state };
   const { sinceMs, conditions } = before.verdict;
-  return { state, ...sinceOf(sinceMs), conditions: conditions.slice(0, MOST_CONDITIONS).map(conditionFact) };
+  return { state, ...sinceOf(sinceMs), conditions: conditionFacts(conditions) };
 }
 
 const sinceOf = (ms: number): { readonly since?: string } => (ms > 0 ? { since: timeText(ms) } : {});
+
+export const conditionFacts = (conditions: readonly Parameters<typeof conditionFact>[0][]): readonly IncidentCondition[] =>
+  conditions.slice(0, MOST_CONDITIONS).map(conditionFact);
 
 function conditionFact(condition: ActiveCondition | Omit<ActiveCondition, 'recovering'>): IncidentCondition {
   const { type, instance, severity, reason, message, sinceMs, causedBy } = condition;

@@ -5,7 +5,7 @@ import type { Device } from '../model/device.ts';
 import { minutes, seconds } from '../model/duration.ts';
 import type { Transition } from '../model/events.ts';
 import { hardwareKey } from '../model/hardware.ts';
-import type { HealthState, Remedy, Severity } from '../model/health.ts';
+import { faultSince, type HealthState, type Remedy, type Severity } from '../model/health.ts';
 import type { Labels, MetricType } from '../model/metric.ts';
 
 /**
@@ -155,6 +155,8 @@ export interface OtherChange {
 export interface IncidentSummary {
   readonly id: string;
   readonly time: string;
+  /** When its fault began; absent when the verdict changed at once. */
+  readonly began?: string;
   /** Key of the device, `family/id`. */
   readonly device: string;
   /** Key of the hardware, which stays the same under another name. Absent in a record of an older version. */
@@ -187,6 +189,15 @@ export function holdersHit({ time, after, changes, readings, holders }: Incident
   return holders.filter(({ until }) => until === undefined || Date.parse(until) >= fromMs);
 }
 
+/** When the fault of an incident began: before its verdict changed, if its condition counts only after a time. */
+export function beganAt({ time, before, after: { conditions = [] } }: Pick<IncidentRecord, 'time' | 'before' | 'after'>): string {
+  const lead = conditions.find(({ severity }) => severity !== 'info');
+  // After a restart of the agent, and where the state got worse by an old condition, the begin is that of an earlier incident.
+  const isOld = before.state === 'unknown' || before.conditions?.some((one) => lead && conditionName(one) === conditionName(lead)) === true;
+  const since = isOld ? undefined : faultSince(conditions);
+  return since !== undefined && since < time ? since : time;
+}
+
 const MOST_NAMES = 8;
 
 export function summaryOf(record: IncidentRecord): IncidentSummary {
@@ -204,7 +215,7 @@ export function summaryOf(record: IncidentRecord): IncidentSummary {
     states: [before.state, ...states],
     conditions: [...new Set([...(after.conditions ?? []).map(conditionName), ...led])].slice(0, MOST_NAMES),
     holders: [...new Set(named)].slice(0, MOST_NAMES),
-    ...defined({ holdersUnknown }),
+    ...defined({ holdersUnknown, began: beganAt(record) === time ? undefined : beganAt(record) }),
   };
 }
 

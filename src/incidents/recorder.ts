@@ -1,9 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
+import { conditionName } from '../model/condition-text.ts';
 import { hours, seconds } from '../model/duration.ts';
 import type { HealthEvent } from '../model/events.ts';
+import { ONE_FAULT_MS } from '../model/health.ts';
 import { areHoldersKnown } from '../model/pod-resources.ts';
 import type { Snapshot } from '../model/snapshot.ts';
-import { changeOf, cleaned, freeze, holderFact, type IncidentPlace, MOST_HOLDERS, timeText } from './freeze.ts';
+import { changeOf, cleaned, conditionFacts, freeze, holderFact, type IncidentPlace, MOST_HOLDERS, timeText } from './freeze.ts';
 import { type DeviceHistory, type HistorySettings, ReadingHistoryStore } from './history.ts';
 import { type DeviceMarks, marksOf } from './kernel-log.ts';
 import { type IncidentHolder, type IncidentRecord, type IncidentSummary, incidentId, type KernelPart, type OtherChange } from './record.ts';
@@ -89,6 +91,7 @@ export class IncidentRecorder {
     const changes = events.filter(({ transition, to }) => transition === 'state' && to !== undefined);
     for (const change of changes) this.#timeline.changed(change);
     for (const change of [...changes, ...this.#begun(events)]) this.#change(change, before.get(change.device), snapshot, events);
+    for (const event of events) if (event.transition === 'raised') this.#nameLaterConditions(event.device, snapshot);
     if (changes.length > 0) this.#nameOthers(changes, snapshot.takenAtMs);
     this.#nameLaterHolders(snapshot);
     this.#forget(snapshot);
@@ -169,6 +172,20 @@ export class IncidentRecorder {
   #suppress(open: Open | undefined, timeMs: number): void {
     if (open === undefined) return;
     this.#update(open, { suppressed: { count: (open.record.suppressed?.count ?? 0) + 1, last: timeText(timeMs) } });
+  }
+
+  /** A device reports an error, and then is gone: both are this fault, in the order of the verdict. */
+  #nameLaterConditions(key: string, { devices, takenAtMs }: Snapshot): void {
+    const open = this.#open.get(key);
+    const verdict = devices.find((one) => one.key === key)?.verdict;
+    if (open === undefined || verdict === undefined || Math.abs(takenAtMs - open.atMs) > ONE_FAULT_MS) return;
+    const { after } = open.record;
+    const now = conditionFacts(verdict.conditions);
+    const known = new Set((after.conditions ?? []).map(conditionName));
+    if (now.every((one) => known.has(conditionName(one)))) return;
+    const names = new Set(now.map(conditionName));
+    const ended = (after.conditions ?? []).filter((one) => !names.has(conditionName(one)));
+    this.#update(open, cleaned({ after: { ...after, conditions: [...now, ...ended] } }));
   }
 
   /** Another device that fails a moment later may have the same cause, so it is added to the records of this moment. */

@@ -1,3 +1,4 @@
+import { seconds } from './duration.ts';
 import { areSameFields } from './readings.ts';
 
 /** `fatal` takes the device out of service, `degraded` reports without taking it out, `info` is for the record. */
@@ -225,4 +226,14 @@ export function pendingTrouble<C extends Pick<PendingCondition, 'severity'>>({
   readonly pending?: readonly C[];
 }): readonly C[] {
   return pending.filter(({ severity }) => severity !== 'info');
+}
+
+/** Conditions that begin within this time tell one fault: a device reports an error, and then is gone. */
+export const ONE_FAULT_MS = seconds(60);
+
+/** Begin of the fault that leads: the first of the conditions that tell it. `conditions`: the worst first. */
+export function faultSince(conditions: readonly { readonly severity: Severity; readonly since?: string }[]): string | undefined {
+  const begins = conditions.flatMap(({ severity, since }) => (severity === 'info' || since === undefined ? [] : [since]));
+  const leadMs = Date.parse(begins[0] ?? '');
+  return begins.filter((since) => Math.abs(Date.parse(since) - leadMs) <= ONE_FAULT_MS).toSorted()[0];
 }

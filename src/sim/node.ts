@@ -41,6 +41,8 @@ export class SimulatedNode {
   readonly #clock: Clock;
   readonly #writer: TreeWriter;
   readonly #startedMs: number;
+  /** The kernel tells its boot in whole seconds, so its log counts from there. */
+  readonly #bootRestMs: number;
   readonly #pods: NodePods;
   readonly #use = new DeviceUse();
   #parts: readonly FamilyPart[] = [];
@@ -70,6 +72,9 @@ export class SimulatedNode {
     this.root = mkdtempSync(join(tmpdir(), NODE_PREFIX));
     for (const folder of ['sys', BOOT, 'dev', 'bin', 'kubelet/device-plugins']) mkdirSync(join(this.root, folder), { recursive: true });
     writeFileSync(join(this.root, BOOT, 'boot_id'), 'b0070000-0000-4000-8000-000000000000\n');
+    const bootMs = this.#clock.now();
+    this.#bootRestMs = bootMs % 1_000;
+    writeFileSync(join(this.root, 'proc/stat'), `btime ${Math.floor(bootMs / 1_000)}\n`);
     // A device that no family knows.
     writeFileSync(join(this.root, 'dev/ttyUSB0'), '');
     this.#writer = new TreeWriter(this.root);
@@ -92,7 +97,10 @@ export class SimulatedNode {
     if (this.#options.story === 'on') this.#story.step(elapsedMs);
     this.#simulate(elapsedMs);
     for (const { hardware } of this.#parts) this.#writer.apply(hardware);
-    const log = kernelLogText(this.#parts.flatMap(({ hardware: { kernelLog = [] } }) => kernelLog));
+    const log = kernelLogText(
+      this.#parts.flatMap(({ hardware: { kernelLog = [] } }) => kernelLog),
+      this.#bootRestMs,
+    );
     this.#writer.apply({ files: log === '' ? {} : { 'dev/kmsg': log }, links: {} });
     this.#placePods(elapsedMs);
   }

@@ -407,3 +407,19 @@ it('counts each device once, in the state that it shows, and the count leads to 
     expect(viewOf(board, { ...DEFAULT_VIEW, state }).flatMap(({ rows }) => rows)).toHaveLength(count);
   }
 });
+
+it('says of a fault when it began, as its record does, and why it counts since later', () => {
+  const since = (seconds: number): number => TAKEN_AT_MS - seconds * 1_000;
+  const at = (seconds: number): string => new Date(since(seconds)).toISOString();
+  const one = (type: string, seconds: number): ActiveCondition => ({ ...reset, type, sinceMs: since(seconds) });
+  const told = (seconds: number, conditions: readonly ActiveCondition[], record: { readonly time: string; readonly began?: string }) => {
+    const devices = [gpu('a', { verdict: { state: 'unhealthy', sinceMs: since(seconds), conditions } })];
+    const snapshot = { ...sample, allocations: [], podResources: podResources([], { answeredAtMs: TAKEN_AT_MS }), devices };
+    const incident = { id: 'one', device: 'toy/a', holders: [], conditions: conditions.map(({ type }) => type), ...record };
+    return sayHtml(boardOf(snapshot, { nowMs: TAKEN_AT_MS, incidents: [incident] })).text.replaceAll(/<[^>]*>/g, '');
+  };
+  expect(told(60, [one('Lost', 58), one('Error', 60)], { time: at(60) }), 'one fault, two conditions').toContain(
+    'Since 11:59:00 UTC, 1 min · Lost, Error · Record',
+  );
+  expect(told(30, [one('Lost', 60)], { time: at(30), began: at(60) })).toContain('Since 11:59:00 UTC, 1 min · counted after 30 s · Lost');
+});

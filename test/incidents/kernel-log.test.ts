@@ -7,6 +7,10 @@ import { systemClock } from '../../src/host/clock.ts';
 import { crashFolders, crashLines } from '../../src/incidents/crash-log.ts';
 import type { KernelLog } from '../../src/incidents/kernel-log.ts';
 import { hours, minutes } from '../../src/model/duration.ts';
+import { defaultValues } from '../../src/model/options.ts';
+import { simulatedFamilies } from '../../src/sim/families.ts';
+import { SimulatedNode } from '../../src/sim/node.ts';
+import { simulationOptions } from '../../src/sim/options.ts';
 
 const marks = { ports: [], names: ['mlx5_0'] };
 let root: string;
@@ -28,6 +32,21 @@ const log = (path: string): KernelLog =>
   new Built({ path, procfs: join(root, 'proc'), crashes: crashFolders(join(root, 'sys')) }, systemClock);
 
 describe('the search of the kernel log', () => {
+  it('gives the lines of a simulated node their times, so that they have a place on the axis of an incident', async () => {
+    const node = new SimulatedNode(simulatedFamilies, { ...defaultValues(simulationOptions), pods: 0, story: 'off' });
+    try {
+      const beganMs = Date.now();
+      node.step();
+      node.begin('xid79', node.faults.list().find(({ name }) => name === 'xid79')?.devices[0]);
+      const paths = { path: join(node.root, 'dev/kmsg'), procfs: join(node.root, 'proc'), crashes: [] };
+      const { lines } = await new Built(paths, systemClock).linesOf({ ports: [], names: ['NVRM'] });
+      expect(lines.length).toBeGreaterThan(0);
+      for (const { time = '' } of lines) expect(Date.parse(time)).toBeGreaterThanOrEqual(beganMs - 1);
+    } finally {
+      await node.stop();
+    }
+  });
+
   it('gives each device its lines with wall time, in a thread that ends', async () => {
     const kernel = log(join(root, 'log'));
     const [own, other] = await Promise.all([kernel.linesOf(marks), kernel.linesOf({ ports: [], names: ['eth0'] })]);

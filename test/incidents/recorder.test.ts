@@ -195,6 +195,37 @@ describe('a record of an incident', () => {
     expect(incidentText(records()[0] as IncidentRecord)).toContain('2026-11-23 20:03:20 UTC: toy/a stayed healthy.');
   });
 
+  it('has what begins to count within a minute, in the order of the verdict, and nothing later', () => {
+    const { step, records } = begin();
+    const [first] = verdict('unhealthy', T0).conditions;
+    const named = (type: string, sinceMs: number) => ({ ...(first as NonNullable<typeof first>), type, sinceMs });
+    const told = (atMs: number, types: readonly string[]) => {
+      const conditions = types.map((type) => named(type, type === 'Error' ? T0 : atMs));
+      const [condition = ''] = types;
+      const { to: _, from: __, ...event } = changed('healthy', 'unhealthy', atMs);
+      const events = atMs === T0 ? [changed('healthy', 'unhealthy', atMs)] : [{ ...event, transition: 'raised' as const, condition }];
+      step(atMs, [bad({ verdict: { ...verdict('unhealthy', T0), conditions }, readAtMs: atMs })], events);
+      return (records()[0] as IncidentRecord).after.conditions?.map(({ type }) => type);
+    };
+    step(T0 - 10_000, [state()]);
+    expect(told(T0, ['Error'])).toEqual(['Error']);
+    expect(told(T0 + 2_000, ['Lost', 'Error']), 'the device is gone a moment later').toEqual(['Lost', 'Error']);
+    expect(told(T0 + 30_000, ['Other', 'Error']), 'what ended stays').toEqual(['Other', 'Error', 'Lost']);
+    expect(told(T0 + 90_000, ['Late', 'Error'])).toEqual(['Other', 'Error', 'Lost']);
+    expect(records()).toHaveLength(1);
+  });
+
+  it('tells when its fault began, where its condition counts only after a time, and never of a restart', () => {
+    const beganOf = (before: 'healthy' | 'unknown'): string | undefined => {
+      const { step, records } = begin();
+      step(T0 - 40_000, [state()]);
+      const late = { ...verdict('unhealthy', T0 - 30_000), sinceMs: T0 };
+      step(T0, [bad({ verdict: late, readAtMs: T0 })], [changed(before, 'unhealthy', T0)]);
+      return summaryOf(records()[0] as IncidentRecord).began;
+    };
+    expect([beganOf('healthy'), beganOf('unknown')]).toEqual([new Date(T0 - 30_000).toISOString(), undefined]);
+  });
+
   it('takes further changes within ten seconds, and other devices that fail at about that time', () => {
     const { step, records } = begin();
     step(T0, [state(), state({ id: 'b' }), state({ id: 'c' })]);

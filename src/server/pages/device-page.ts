@@ -60,7 +60,7 @@ export function devicePage(parts: DevicePageDependencies, frame: PageFrame): str
   ])}${part('verdict', verdict(row, board, nowMs))}${part('numbers', numbers(parts))}${part('charts', chartsHtml(history, nowMs, faultOf(row)))}
 <div class="two" id="record"><div class="stack">${part('timeline', card('Verdict', timeline({ device: row, events, watched, readTimes: history?.times ?? [], nowMs })))}${part(
     'events',
-    card('Events', eventList(events, nowMs)),
+    card('Events', eventList(events, row, nowMs)),
   )}${part('incidents', incidents.length === 0 ? undefined : card('Incidents', deviceIncidents({ incidents, events: events.toReversed(), snapshot: { devices: [state] }, board, nowMs }), repeats(incidents)))}</div>
 <div class="stack">${part('holders', card('Held by', holders(row, state, board)))}${part('parts', partsOf(row, board))}
 <details class="card"><summary>Facts and other names</summary>${facts(identity(state))}</details>

@@ -1,9 +1,10 @@
 import { timeAxis } from '../../board/chart-html.ts';
 import { nameWithInstance } from '../../board/condition-text.ts';
-import { type DeviceView, type DisplayState, sinceOf, stateOf } from '../../board/device-view.ts';
+import { type ConditionView, type DeviceView, type DisplayState, sinceOf, stateOf } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import { podLink, podsOf } from '../../board/row-html.ts';
 import { clock, mark } from '../../board/state-html.ts';
+import { countedText } from '../../board/summary.ts';
 import { isGap, TREND_MS, usualSpacing } from '../../board/trend.ts';
 import { timeText } from '../../board/units.ts';
 import { STATE_NAMES } from '../../board/words.ts';
@@ -32,14 +33,14 @@ export function timeline(past: HealthPast): Html {
 }
 
 /** What happened to the device, and who held it then. */
-export function eventList(events: readonly HealthEvent[], nowMs: number): Html {
+export function eventList(events: readonly HealthEvent[], { health }: Pick<DeviceView, 'health'>, nowMs: number): Html {
   if (events.length === 0)
     return html`<p class="body soft">No event is known. Events begin when the agent first reads the device, and end with a reboot.</p>`;
   const rows = events
     .slice(0, MOST_EVENTS)
     .map(
       (event) =>
-        html`<td>${clock(timeText(event.timeMs), nowMs)}</td><td>${what(event)}<br><small>${event.message}</small></td><td>${holders(event.holders)}</td>`,
+        html`<td>${clock(timeText(event.timeMs), nowMs)}</td><td>${what(event)}${waited(event, health.conditions)}<br><small>${event.message}</small></td><td>${holders(event.holders)}</td>`,
     );
   const left = events.length - MOST_EVENTS;
   return html`${table(['Time, UTC', 'What', 'Held then by'], rows)}${left > 0 ? html`<p class="body soft">${left} earlier events are not shown.</p>` : undefined}`;
@@ -50,6 +51,14 @@ function what({ transition, condition, instance, reason, from, to, severity, ign
   if (transition === 'state' && to !== undefined)
     return html`${from === undefined ? undefined : `${STATE_NAMES[from]} → `}${mark(to)} ${name}`;
   return html`<b>${name}</b> ${[transition, severity, ignored === true ? 'ignored' : undefined].filter((word) => word !== undefined).join(', ')}`;
+}
+
+/** Why a condition that lasts is told later than it began. */
+function waited({ transition, condition, instance, timeMs }: HealthEvent, conditions: readonly ConditionView[]): string | undefined {
+  if (transition !== 'raised') return undefined;
+  const since = conditions.find((one) => one.type === condition && one.instance === instance)?.since;
+  const counted = countedText(since, timeText(timeMs));
+  return counted && `, ${counted}`;
 }
 
 function holders(list: readonly EventHolder[]): Html {

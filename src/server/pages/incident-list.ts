@@ -1,5 +1,13 @@
 import type { Board } from '../../board/board.ts';
-import { appearanceOf, conditionsOf, type DeviceView, modelText, remedyOf } from '../../board/device-view.ts';
+import {
+  appearanceOf,
+  conditionsOf,
+  type DeviceView,
+  hasOnlyFaultsOfWhole,
+  modelText,
+  parentKey,
+  remedyOf,
+} from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import { podNames } from '../../board/incident.ts';
 import { devicePath, incidentPath } from '../../board/paths.ts';
@@ -39,6 +47,8 @@ export interface Followed {
   readonly again: number;
   /** `namespace/pod` of those that it hit. */
   readonly pods: readonly string[];
+  /** Its fault is that of its whole, which is open, too. */
+  readonly isPart?: boolean;
 }
 
 const MOST_OF_DEVICE = 20;
@@ -101,8 +111,8 @@ export function deviceIncidents(of: IncidentFacts): Html {
   return html`${table(['Time, UTC', 'Conditions', 'Was hit', 'Lasted', 'Ended'], rows)}${rest > 0 ? html`<p class="body soft">and ${rest} older ones</p>` : undefined}`;
 }
 
-const timeLink = ({ incident: { id, time } }: Followed, nowMs: number): Html =>
-  html`<a href="${incidentPath(id)}">${clock(time, nowMs)}</a>`;
+const timeLink = ({ incident: { id, time, began = time } }: Followed, nowMs: number): Html =>
+  html`<a href="${incidentPath(id)}">${clock(began, nowMs)}</a>`;
 
 function whatCells({ incident: { conditions, holdersUnknown }, again, pods }: Followed): Html {
   const more = pods.length - MOST_PODS;
@@ -116,8 +126,8 @@ function whatCells({ incident: { conditions, holdersUnknown }, again, pods }: Fo
 const MOST_PODS = 3;
 
 /** How long it lasted, and when it ended. */
-function courseCells({ incident: { time }, course }: Followed, nowMs: number): Html {
-  const fromMs = Date.parse(time);
+function courseCells({ incident: { time, began = time }, course }: Followed, nowMs: number): Html {
+  const fromMs = Date.parse(began);
   const cells = (lasted: Html | string | undefined, ended: Html | string | undefined): Html =>
     html`<td data-label="lasted">${lasted ?? NOT_KNOWN}</td><td data-label="ended">${ended ?? NOT_KNOWN}</td>`;
   if (course.is === 'open') return html`<td><b>open</b> for ${age(fromMs, nowMs)}</td><td></td>`;
@@ -131,12 +141,23 @@ function courseCells({ incident: { time }, course }: Followed, nowMs: number): H
 
 const NOT_KNOWN = html`<span class="soft">not known</span>`;
 
+/** A part that has only the fault of its whole stands below it: both are one fault. */
+function belowTheirWhole(open: readonly Followed[]): readonly Followed[] {
+  const wholeOf = ({ row }: Followed): Followed | undefined =>
+    row && hasOnlyFaultsOfWhole(row) ? open.find((one) => one.row?.key === parentKey(row)) : undefined;
+  const under = (whole: Followed | undefined): readonly Followed[] =>
+    open.flatMap((one) => (wholeOf(one) === whole ? [{ ...one, isPart: whole !== undefined }, ...under(one)] : []));
+  const placed = under(undefined);
+  // A circle of parents, which no hardware should report, has no whole.
+  return placed.length === open.length ? placed : open;
+}
+
 function nodeRow(one: Followed, nowMs: number): Html {
-  const { row, course } = one;
+  const { row, course, isPart } = one;
   const device = row === undefined ? nameIn(one) : html`<a href="${devicePath(row)}">${row.name}</a>`;
   const model = row && modelText(row);
   const state = row === undefined ? html`<span class="soft">not listed</span>` : mark(appearanceOf(row));
-  return html`<td>${timeLink(one, nowMs)}</td><th scope="row">${device}${model === undefined ? undefined : html` <small class="pci">${model}</small>`}</th>${whatCells(one)}${courseCells(one, nowMs)}<td data-label="now">${state}</td><td>${toDo(row, course)}</td>`;
+  return html`<td>${timeLink(one, nowMs)}</td><th scope="row">${isPart ? '└ ' : undefined}${device}${model === undefined ? undefined : html` <small class="pci">${model}</small>`}</th>${whatCells(one)}${courseCells(one, nowMs)}<td data-label="now">${state}</td><td>${toDo(row, course)}</td>`;
 }
 
 function toDo(row: DeviceView | undefined, { is }: Course): Html {
@@ -168,7 +189,8 @@ function nodeTable(list: readonly Followed[], nowMs: number): Html {
 export function incidentsPage(of: IncidentFacts, frame: PageFrame): string {
   const { nowMs } = frame;
   const all = followed(of);
-  const open = all.filter(({ course }) => course.is === 'open');
+  const open = belowTheirWhole(all.filter(({ course }) => course.is === 'open'));
+  const faults = open.filter(({ isPart }) => !isPart).length;
   const others = all.filter(({ course }) => course.is !== 'open');
   const unread = of.incidents.length - all.length;
   const list =
@@ -177,7 +199,7 @@ export function incidentsPage(of: IncidentFacts, frame: PageFrame): string {
       : html`${open.length === 0 ? undefined : card('Open', nodeTable(open, nowMs), 'the device is still not well')}${
           others.length === 0 ? undefined : card('Earlier', nodeTable(others, nowMs))
         }${card('By device', deviceTable(of.incidents, all, nowMs), 'of the kept records')}`;
-  const body = html`${titleHtml(['/', 'Devices'], 'Incidents', html`${open.length} open, ${others.length} earlier`)}
+  const body = html`${titleHtml(['/', 'Devices'], 'Incidents', html`${faults} open, ${others.length} earlier`)}
 <p class="soft">Each time at which the verdict on a device got worse or unknown, with holders, readings and kernel log.${unread > 0 ? ` A later version of the agent wrote ${unread} more.` : undefined}</p>
 ${part('incidents', html`<div class="stack">${list}</div>`)}`;
   return document(frame, { title: 'Incidents', at: '/incidents', body, json: '/api/incidents', liveness: 'reload' });

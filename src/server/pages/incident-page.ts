@@ -6,11 +6,11 @@ import { commandHtml } from '../../board/overview-html.ts';
 import { devicePath, incidentPath } from '../../board/paths.ts';
 import { podLink, podsOf } from '../../board/row-html.ts';
 import { age, clock } from '../../board/state-html.ts';
-import { commandOf, DRAINS, phraseFor } from '../../board/summary.ts';
+import { commandOf, countedText, DRAINS, phraseFor } from '../../board/summary.ts';
 import { readingText, timeText } from '../../board/units.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import type { Course } from '../../incidents/course.ts';
-import { holdersHit, type IncidentHolder, type IncidentRecord } from '../../incidents/record.ts';
+import { beganAt, holdersHit, type IncidentHolder, type IncidentRecord } from '../../incidents/record.ts';
 import { conditionName } from '../../model/condition-text.ts';
 import { chartsOf, type Samples } from './charts.ts';
 import { followed, type IncidentFacts, inWords } from './incident-list.ts';
@@ -24,7 +24,7 @@ const LANE_HEIGHT = 68;
 
 /** Shows one record: what happened to what, who was hit and what to do; the ten minutes before on one axis; then the evidence. */
 export function incidentPage(record: IncidentRecord, of: IncidentFacts, frame: PageFrame): string {
-  const { id, time, device } = record;
+  const { id, device } = record;
   const crumb = titleHtml(['/incidents', 'Incidents'], sentence(record), undefined);
   const path = `/incidents/${encodeURIComponent(id)}`;
   const body = html`${crumb}${verdict(record, of)}
@@ -34,7 +34,7 @@ ${lanes(record)}
     frame.hasApi ? html`<a href="/api/incidents/${encodeURIComponent(id)}">Complete record as JSON</a> · ` : undefined
   }<a href="${path}?as=text">As text, for a ticket</a></p></section></div></div>`;
   return document(frame, {
-    title: `${nameOf(device)}, ${time.slice(0, 19).replace('T', ' ')}`,
+    title: `${nameOf(device)}, ${beganAt(record).slice(0, 19).replace('T', ' ')}`,
     at: '/incidents',
     body,
     json: `/api/incidents/${encodeURIComponent(id)}`,
@@ -44,23 +44,26 @@ ${lanes(record)}
 
 /** `GPU 0 was lost at 16:55:00 UTC, training/llm-0-1 was hit`. */
 function sentence(record: IncidentRecord): Html {
-  const { device, time, changes, after } = record;
+  const { device, changes, after } = record;
   const [lead] = after.conditions ?? [];
   const first = changes[0]?.condition;
   const phrase = lead !== undefined ? phraseFor(lead) : first !== undefined ? phraseFor({ type: first }) : `has become ${after.state}`;
   const past = phrase.replace(/^is /, 'was ').replace(/^has /, 'had ');
   const hit = podsOf(holdersHit(record));
+  const began = beganAt(record);
   const who =
     hit.length === 0
       ? undefined
       : hit.length === 1 && hit[0] !== undefined
         ? html`, ${podLink(hit[0])} was hit`
         : `, ${hit.length} pods were hit`;
-  return html`<a href="${devicePath(device)}">${nameOf(device)}</a> ${past} at ${time.slice(11, 19)} UTC${who}`;
+  return html`<a href="${devicePath(device)}">${nameOf(device)}</a> ${past} at ${began.slice(11, 19)} UTC${who}`;
 }
 
 function verdict(record: IncidentRecord, of: IncidentFacts): Html {
   const { after, before, changes, time } = record;
+  const began = beganAt(record);
+  const counted = countedText(began, time);
   // A record that is not in the list was removed a moment ago.
   const { row, course } = followed(of).find(({ incident }) => incident.id === record.id) ?? { row: undefined, course: GONE };
   const conditions = after.conditions ?? [];
@@ -76,7 +79,7 @@ function verdict(record: IncidentRecord, of: IncidentFacts): Html {
       : course.is === 'went on'
         ? html`<b>See <a href="${incidentPath(course.next.id)}">the later incident</a>.</b> The device got no better before it.`
         : html`<b>${advice}</b>${DRAINS.includes(remedy) ? ' Keep this record first: a reset wipes the state below.' : undefined}`;
-  return html`<section class="say ${mood}" aria-label="What to do"><div><p>${toDo}</p><p>${before.state} → <b>${state}</b>${conditions.map((one) => html` · ${inWords(conditionName(one))}: ${one.message}`)} · ${courseText(course, Date.parse(time), of.nowMs)}</p></div>${command === undefined ? undefined : commandHtml(command)}</section>`;
+  return html`<section class="say ${mood}" aria-label="What to do"><div><p>${toDo}</p><p>${before.state} → <b>${state}</b>${conditions.map((one) => html` · ${inWords(conditionName(one))}: ${one.message}`)} ${counted && ` · ${counted}, at ${time.slice(11, 19)}`} · ${courseText(course, Date.parse(began), of.nowMs)}</p></div>${command === undefined ? undefined : commandHtml(command)}</section>`;
 }
 
 const GONE: Course = { is: 'unknown' };
@@ -91,11 +94,11 @@ function courseText(course: Course, fromMs: number, nowMs: number): Html | strin
 /** Verdict, kernel log, holders and readings over one axis of time. */
 function lanes(record: IncidentRecord): Html {
   const { readings, time, kernel: log, holders: list, before, after, changes } = record;
-  const momentMs = Date.parse(time);
+  const [momentMs, verdictMs] = [Date.parse(beganAt(record)), Date.parse(time)];
   const samples: Samples = { times: readings.times.map((one) => Date.parse(one)), series: readings.series };
   const [firstMs = momentMs - 60_000] = samples.times;
   const fromMs = Math.min(firstMs, momentMs - 10_000);
-  const untilMs = momentMs + (momentMs - fromMs) * AFTER;
+  const untilMs = verdictMs + (verdictMs - fromMs) * AFTER;
   const x = (ms: number): string =>
     `${Math.round(((Math.min(Math.max(ms, fromMs), untilMs) - fromMs) / (untilMs - fromMs)) * 10_000) / 100}%`;
   const width = (from: number, until: number): string => `${Math.max(0.3, Number.parseFloat(x(until)) - Number.parseFloat(x(from)))}%`;
@@ -103,7 +106,7 @@ function lanes(record: IncidentRecord): Html {
   const line = html`<line class="moment" x1="${x(momentMs)}" x2="${x(momentMs)}" y2="100%"/>`;
   const lane = (name: string, note: string, drawing: Html): Html =>
     html`<div class="lane"><div><b>${name}</b> <span class="soft">${note}</span></div>${drawing}</div>\n`;
-  const strip = html`<svg class="plot strip" height="28" role="img" aria-label="Verdict: ${before.state}, then ${state}"><rect class="${before.state}" x="0" y="8" width="${x(momentMs)}" height="10"/><rect class="${state}" x="${x(momentMs)}" y="8" width="${width(momentMs, untilMs)}" height="10"/>${line}</svg>`;
+  const strip = html`<svg class="plot strip" height="28" role="img" aria-label="Verdict: ${before.state}, then ${state}"><rect class="${before.state}" x="0" y="8" width="${x(verdictMs)}" height="10"/><rect class="${state}" x="${x(verdictMs)}" y="8" width="${width(verdictMs, untilMs)}" height="10"/>${line}</svg>`;
   // Lines that stand too near for a label of their own share one. A line without a time has no place.
   const groups: { readonly ms: number; readonly numbers: number[] }[] = [];
   for (const [at, { time: lineTime }] of log.lines.entries()) {
@@ -125,7 +128,7 @@ function lanes(record: IncidentRecord): Html {
   )}${line}</svg>`;
   const charts = chartsOf(samples, { fromMs, untilMs, fault: { fromMs: momentMs, state } }).slice(0, LANES);
   return html`<section class="card" aria-label="Before the fault"><div class="head"><h2>The minutes before</h2><span class="soft">${samples.times.length} reads, all times in UTC</span></div>
-${lane('Verdict', '', strip)}${lane('Kernel log', linesNote(log.lines), marks)}${lane('Held by', record.holdersUnknown === true ? 'the kubelet did not answer' : list.length === 0 ? 'no container' : '', held)}${charts.map(
+${lane('Verdict', countedText(beganAt(record), time) ?? '', strip)}${lane('Kernel log', linesNote(log.lines), marks)}${lane('Held by', record.holdersUnknown === true ? 'the kubelet did not answer' : list.length === 0 ? 'no container' : '', held)}${charts.map(
   (chart) => {
     const [first] = chart.lines;
     return lane(

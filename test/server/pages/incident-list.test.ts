@@ -107,3 +107,20 @@ it('counts records that a later version wrote, and shows nothing else of them', 
   const markup = page([{ id: '20300101-000000-x', time: '', device: '', states: [], conditions: [], holders: [], newerVersion: 2 }]);
   expect(markup).toContain('A later version of the agent wrote 1 more.');
 });
+
+it('counts a fault once: a part that only has the fault of its whole stands below it, and the time is that of its begin', () => {
+  const all = ['part', 'whole'].map((id) =>
+    state(device({ id, ...(id === 'part' && { parent: 'whole' }) }), { verdict: { ...sick, conditions: sick.conditions } }),
+  );
+  const seen = { ...snapshot, devices: all };
+  const incidents = [record('2', 'part', 4, { began: new Date(agoMs(5)).toISOString() }), record('1', 'whole', 5)];
+  const board = boardOf(seen, { nowMs, incidents });
+  const frame = { version: '1', node: 'n', telemetryPath: '/metrics', hasApi: true, isLive: true, pathOf: () => undefined, board, nowMs };
+  const markup = incidentsPage({ incidents, events: [], snapshot: seen, board, nowMs }, frame);
+  expect(markup).toContain('1 open, 0 earlier');
+  const open = rowsOf(markup).filter(({ length }) => length === 8);
+  expect(open.map((cells) => [cells[0], cells[1], cells[4]])).toEqual([
+    ['11:55:00', 'whole', 'open for 5 min'],
+    ['11:55:00', '└ part', 'open for 5 min'],
+  ]);
+});
