@@ -11,6 +11,7 @@ import { StepCache, sameListWhenEqual } from '../model/step-cache.ts';
 import type { RateOf } from './chosen-reading.ts';
 import {
   type ConditionView,
+  conditionsOf,
   type DeviceView,
   type DisplayState,
   type HolderView,
@@ -224,10 +225,12 @@ function withWholes(devices: readonly DeviceView[]): readonly DeviceView[] {
     const whole = byKey.get(parentKey(one) ?? '');
     if (whole === undefined || whole === one) return one;
     const { conditions, pending } = one.health;
+    const isCause = conditionsOf(whole).some(({ severity }) => severity !== 'info');
     const marked = (list: readonly ConditionView[], ofWhole: readonly ConditionView[] = []): readonly ConditionView[] =>
       sameListWhenEqual(
         list,
         list.map((condition) =>
+          (isCause && condition.causedBy === whole.id) ||
           ofWhole.some(({ type, instance }) => type === condition.type && instance === condition.instance)
             ? { ...condition, ofWhole: whole.name }
             : condition,

@@ -91,7 +91,7 @@ export interface ConditionView {
   readonly countsAt?: string;
   /** Present for a condition that ended and still counts. */
   readonly recovering?: { readonly since: string; readonly until: string };
-  /** Name of the parent that has the same condition: its row shows the condition and the remedy. */
+  /** Name of the parent that has the same condition, or whose fault is its cause: its row shows the condition and the remedy. */
   readonly ofWhole?: string;
 }
 

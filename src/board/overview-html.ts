@@ -43,7 +43,7 @@ export function sayHtml(board: Board): Html {
 <p>${detail(first, board, nowMs)}</p>${first.command === undefined ? undefined : html`\n${commandHtml(first.command)}`}${
     also.length === 0
       ? undefined
-      : html`\n<ul class="also">${also}${left > 0 ? html`<li class="soft">and ${left} more</li>` : undefined}</ul>`
+      : html`\n<ul class="also">${also}${left > 0 ? html`<li><a href="#rows">and ${left} more ${left === 1 ? 'fault' : 'faults'}</a></li>` : undefined}</ul>`
   }
 </section>`;
 }
@@ -97,10 +97,7 @@ function detail(finding: Finding, board: Board, nowMs: number): Html {
     pods.length > 1 ? html`held by ${podLinks(pods)}` : undefined,
     ended.length > 1 ? `was held by ${ended.slice(0, MOST_PODS).join(', ')}${ended.length > MOST_PODS ? ', …' : ''}` : undefined,
     devices.length > 1
-      ? devices
-          .slice(0, 6)
-          .map(({ name }) => name)
-          .join(', ') + (devices.length > 6 ? ', …' : '')
+      ? html`${devices.slice(0, 6).map((one, at) => html`${at === 0 ? undefined : ', '}<a href="${devicePath(one)}">${one.name}</a>`)}${devices.length > 6 ? ', …' : undefined}`
       : undefined,
     first === undefined || lead?.countsAt !== undefined ? undefined : recordLink(finding),
     drains && command !== undefined && others.size > 0
@@ -129,16 +126,14 @@ function conditionNames(device: DeviceView): string {
 }
 
 function alsoHtml(finding: Finding, nowMs: number): Html {
-  const { appearance, lead, advice } = finding;
+  const { appearance, lead, command } = finding;
   const since = findingSince(finding);
-  const name = lead === undefined || appearance === 'missing' ? finding.phrase : nameWithInstance(lead);
   const when =
     lead?.countsAt !== undefined
-      ? html`, counts from ${clock(lead.countsAt, nowMs)}`
-      : since &&
-        (appearance === 'recovering' ? html`, ended ${age(Date.parse(since), nowMs)} ago` : html` for ${age(Date.parse(since), nowMs)}`);
-  const hit = hitText(finding);
-  return html`<li>${mark(appearance, `${subjectOf(finding)} ${appearance}`)} <span>${name}${when}${hit === undefined ? undefined : `, ${hit}`}${advice === undefined ? undefined : `: ${advice}`}</span></li>`;
+      ? html` · counts from ${clock(lead.countsAt, nowMs)}`
+      : since && html` · ${appearance === 'recovering' ? 'ended' : 'since'} ${clock(since, nowMs)}, ${age(Date.parse(since), nowMs)}`;
+  const record = lead?.countsAt === undefined ? html` · ${recordLink(finding)}` : undefined;
+  return html`<li>${mark(appearance)} <span>${headline(finding)}${when}${record}</span>${command && commandHtml(command)}</li>`;
 }
 
 /** Title of the tab: `(1) gpu-node-7: GPU 0 is lost`. */

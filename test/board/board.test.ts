@@ -382,7 +382,7 @@ it('tells with a condition how long the condition lasts, and with the state how 
   } as const;
   const both = words([gpu('a', { verdict }), gpu('b', { verdict: lost })]);
   expect(both).toContain('Since 11:55:00 UTC, 5 min · Lost');
-  expect(both).toContain('a unknown TooHot for 11 min');
+  expect(both).toContain('Unknown a has TooHot: check fans, heat sink and air flow · since 11:49:00, 11 min · Events and records');
 });
 
 it('counts each device once, in the state that it shows, and the count leads to as many', () => {
@@ -422,4 +422,25 @@ it('says of a fault when it began, as its record does, and why it counts since l
     'Since 11:59:00 UTC, 1 min · Lost, Error · Record',
   );
   expect(told(30, [one('Lost', 60)], { time: at(30), began: at(60) })).toContain('Since 11:59:00 UTC, 1 min · counted after 30 s · Lost');
+});
+
+it('gives each of several faults its link, its command and its record, and a part whose whole is the cause none of its own', () => {
+  const fault = (type: string, remedy: ActiveCondition['remedy']): ActiveCondition => ({ ...reset, type, remedy });
+  const ill = (condition: ActiveCondition) => ({ verdict: { state: 'unhealthy', sinceMs: 1, conditions: [condition] } }) as const;
+  const devices = [
+    gpu('a', ill(fault('Lost', 'reboot'))),
+    gpu('b', ill(fault('TooHot', 'check-cooling'))),
+    gpu('c', ill(fault('Slow', 'inspect'))),
+    gpu('c-0', ill({ ...fault('CardFault', 'inspect'), causedBy: 'c' }), 'c'),
+  ];
+  const snapshot = { ...sample, allocations: [], podResources: podResources([], { answeredAtMs: TAKEN_AT_MS }), devices };
+  const incident = { id: 'of-b', time: new Date(1).toISOString(), device: 'toy/b', holders: [], conditions: ['TooHot'] };
+  const { text } = sayHtml(boardOf(snapshot, { nowMs: TAKEN_AT_MS, incidents: [incident], node: 'n1' }));
+  const lines = text.split('<ul class="also">')[1]?.split('</li>').slice(0, -1) ?? [];
+  expect(lines.map((line) => [...line.matchAll(/href="(.*?)"|<code>(.*?)<\/code>/g)].map(([, link, code]) => link ?? code))).toEqual([
+    ['/devices/toy/b', '/incidents/of-b', 'kubectl cordon n1'],
+    ['/devices/toy/c', '/devices/toy/c#record', 'kubectl cordon n1'],
+  ]);
+  const cured = of([gpu('c'), gpu('c-0', ill({ ...fault('CardFault', 'inspect'), causedBy: 'c' }), 'c')]);
+  expect(sentenceOf(cured), 'a fault is not hidden behind a healthy whole').toContain('c-0 has CardFault');
 });

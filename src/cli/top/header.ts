@@ -1,6 +1,6 @@
 import type { Board } from '../../board/board.ts';
 import { stateCounts } from '../../board/order.ts';
-import { findingsOf, sentenceOf, worstOf } from '../../board/summary.ts';
+import { findingsOf, sentenceOf, subjectOf, worstOf } from '../../board/summary.ts';
 import { clockText } from '../../board/units.ts';
 import { STATE_NAMES } from '../../board/words.ts';
 import { durationText } from '../../model/duration.ts';
@@ -49,9 +49,17 @@ export function headerLines(board: Board | undefined, sourceState: SourceState, 
   // The last line has the rest, and the screen cuts it.
   const texts = [...told.slice(0, MOST_SENTENCE_LINES - 1), told.slice(MOST_SENTENCE_LINES - 1).join(' ')];
   const sentence = texts.filter((text) => text !== '').map((text): Line => [span(text, style)]);
+  const others = findings
+    .slice(1)
+    .filter(({ appearance }) => appearance !== 'recovering')
+    .map((one) => `${subjectOf(one)} ${one.phrase}`);
+  const more: Line[] =
+    others.length === 0 || rows < COMMAND_ROWS
+      ? []
+      : [[span(`and ${others.length} more ${others.length === 1 ? 'fault' : 'faults'}`, 'strong'), span(`: ${others.join('; ')}`)]];
   const command: Line[] =
     first?.command === undefined || rows < COMMAND_ROWS ? [] : [[span('run: ', 'faint'), span(first.command, 'strong')]];
-  const lines = [...sentence, ...trouble, ...command, countLine(board), stateLine(board, source)];
+  const lines = [...sentence, ...trouble, ...command, ...more, countLine(board), stateLine(board, source)];
   return withClock(lines, board, size);
 }
 

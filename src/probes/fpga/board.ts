@@ -14,7 +14,7 @@ import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../kit/p
 import { allConditions, type ConditionName, conditions } from './conditions.ts';
 import { atMostEvery, byUnits, filesOf, type Placed, type Survey } from './survey.ts';
 
-export type FindingDetails<T extends ConditionName> = Pick<StatusFinding, 'instance' | 'severity' | 'remedy'> & {
+export type FindingDetails<T extends ConditionName> = Pick<StatusFinding, 'instance' | 'severity' | 'remedy' | 'causedBy'> & {
   readonly reason?: (typeof conditions)[T]['reasons'][number];
 };
 

@@ -185,7 +185,7 @@ export function readDflPort(survey: Survey, board: DflBoard, port: DflBoard['por
   }
   const id = `${port.address}-port${number}`;
   if (isReadable) addPort(builder, survey, filesOf(survey, port.path, id), id, { ...card, isDead });
-  addCardFault(builder, card);
+  addCardFault(builder, card, board.address);
   return builder.report(
     defined({
       family: 'fpga',
@@ -260,10 +260,10 @@ export function addPortErrors(
 }
 
 /** A fatal fault of the board affects its ports. While the board cannot be judged, the fault is unknown. */
-function addCardFault(builder: ReportBuilder, { faults, isDoubtful, report }: CardRead): void {
+function addCardFault(builder: ReportBuilder, { faults, isDoubtful, report }: CardRead, causedBy: string): void {
   // The policy judges the growth of counters, so the port also needs the board's counter.
   builder.findings.push(...(report.read?.findings ?? []).filter(({ type }) => type === 'AerFatal'));
-  if (faults.length > 0) builder.find('CardFault', true, `the board has ${faults.join(', ')}`);
+  if (faults.length > 0) builder.find('CardFault', true, `the board has ${faults.join(', ')}`, { causedBy });
   else if (isDoubtful) builder.find('CardFault', 'unknown', 'the board does not report whether it has a fault');
   else builder.find('CardFault', false, 'the board has no fault that takes it out');
 }

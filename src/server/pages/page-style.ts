@@ -69,7 +69,7 @@ pre { margin: 0; padding: 0 .75rem .75rem; font: .94em/1.45 var(--mono); white-s
 .say h1 a { color: inherit; text-decoration: underline; text-decoration-thickness: 1px; text-underline-offset: .14em; }
 .say h2 { font-size: var(--lead); overflow-wrap: anywhere; } .say p { color: var(--soft); } .say p b { color: var(--ink); font-weight: 600; }
 .also { grid-column: 1 / -1; padding-top: .45rem; border-top: 1px solid var(--line); }
-.also li { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 .6rem; }
+.also li { display: flex; flex-wrap: wrap; align-items: baseline; gap: .15rem .6rem; } .also li > span:not(.s) { flex: 1 1 20rem; } .also .cmd code { padding: .1rem .6rem; font-size: var(--small); }
 .cmd { display: flex; max-width: 100%; background: var(--card); border: 1px solid var(--edge); border-radius: 6px; }
 .cmd code { padding: .35rem .7rem; font-size: var(--text); overflow-wrap: anywhere; user-select: all; }
 .cmd button { min-width: 4.6rem; padding: 0 .8rem; font: inherit; font-weight: 600; color: var(--link); background: none; border: 0; border-left: 1px solid var(--line); cursor: pointer; }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { sentenceOf } from '../../../src/board/summary.ts';
+import { findingsOf, sentenceOf } from '../../../src/board/summary.ts';
 import type { Trend } from '../../../src/board/trend.ts';
 import { filtersOf } from '../../../src/board/view.ts';
 import { REMEDY_TEXTS } from '../../../src/board/words.ts';
@@ -73,6 +73,16 @@ describe('frames', () => {
     const early = { ...picture(FIRST_STATE, 100, 24), board: { ...board, devices, counts: { ...board.counts, held: 0 } } };
     expect(textOf(early).join('\n')).toContain('0 known to be held');
     expect(textOf(picture(FIRST_STATE, 100, 24)).join('\n')).not.toContain('known to be held');
+  });
+
+  it('name the other faults below the sentence', () => {
+    const [first, ...all] = findingsOf(board);
+    const others = all.filter(({ appearance }) => appearance !== 'recovering');
+    const shown = textOf(picture(FIRST_STATE, 200, 40)).find((line) => line.startsWith('and ')) ?? '';
+    expect([first, others.length > 0]).toEqual([expect.anything(), true]);
+    expect(shown).toContain(`and ${others.length} more fault`);
+    for (const { devices, phrase } of others.filter((one) => one.devices.length === 1))
+      expect(shown).toContain(`${devices[0]?.name} ${phrase}`);
   });
 
   it('keep the columns in line: each cell begins where its head begins', () => {
