@@ -230,6 +230,7 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
       await page.goto(demo.url + path);
       expect(await violationsOf(page, path)).toEqual([]);
       expect(Number(await page.evaluate('document.documentElement.scrollWidth')), `${path} sticks out`).toBeLessThanOrEqual(width);
+      if (width === 390) expect(await page.evaluate(LOW_LINKS), `${path} has links that a thumb misses`).toEqual([]);
     }
     const back = await page.evaluate('getComputedStyle(document.body).backgroundColor');
     expect(back).toBe(colorScheme === 'dark' ? 'rgb(12, 16, 22)' : 'rgb(245, 246, 248)');

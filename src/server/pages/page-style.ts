@@ -193,7 +193,7 @@ summary { padding: .55rem .75rem; cursor: pointer; font-weight: 650; } details >
   .fold th, .fold td, #devices.fold td { display: block; height: auto; padding: 0; border: 0; text-align: left; white-space: normal; overflow-wrap: anywhere; }
   #devices.fold tr:not(.why, .group) { display: grid; grid-template-columns: 8.6rem minmax(0, 1fr) minmax(0, 1fr); align-items: center; min-height: 40px; gap: 0 .5rem; } #devices.fold .opt, .pci, .ns { display: none; }
   #devices.fold tr.why { display: block; padding-top: 0; border: 0; } #devices.fold .part th { padding-left: 1.1rem; }
-  .text.fold :is(th, td) a { display: inline-block; padding: .2rem 0; }
+  :is(main, footer) :is(p, h1, th, td, li, dd, h3) a:not(.cell), footer > a, .brand { display: inline-block; min-height: 24px; padding-block: .2rem; } .brand { display: flex; } .tile:not(.many) .cell { min-height: 24px; align-content: center; }
   .fold tr.bad { box-shadow: inset 4px 0 var(--bad-solid); } .fold tr.warn { box-shadow: inset 4px 0 var(--warn-solid); } .fold tr:is(.bad, .warn) > :first-child { box-shadow: none; }
   .fold td[data-label]::before { content: attr(data-label) " "; font-size: var(--small); color: var(--soft); }
 }
