@@ -40,6 +40,8 @@ export const problemPlace = ({ family = 'kubelet', device }: BoardProblem): stri
   device === undefined ? family : `${family} ${device}`;
 
 export interface BoardFamily extends FamilyReading {
+  /** What people call its devices, where that is not its name. */
+  readonly title?: string;
   readonly devices: number;
   readonly state: 'works' | 'fails' | 'hangs' | 'starts';
   readonly lastSuccessAt?: string;
@@ -118,6 +120,7 @@ export interface BoardOptions {
   readonly incidents?: readonly IncidentSummary[] | undefined;
   /** Declared remedy of a problem of a family. */
   readonly remedyOf?: RemedyOf;
+  readonly titleOf?: (family: string) => string | undefined;
   /** The rows of the boards before. A device whose state and parts are the same objects keeps its row. */
   readonly kept?: StepCache<DeviceView>;
 }
@@ -127,10 +130,16 @@ export type RemedyOf = (family: string, code: string) => string | undefined;
 
 /** What the families declare for the board. */
 export function declaredBy(
-  families: readonly { readonly name: string; readonly problems: readonly ProblemSpec[]; readonly shows?: PageReadings }[],
-): { readonly shownOf: PageReadingsOf; readonly remedyOf: RemedyOf } {
+  families: readonly {
+    readonly name: string;
+    readonly title?: string;
+    readonly problems: readonly ProblemSpec[];
+    readonly shows?: PageReadings;
+  }[],
+): Required<Pick<BoardOptions, 'shownOf' | 'remedyOf' | 'titleOf'>> {
   const byName = new Map(families.map((family) => [family.name, family]));
   return {
+    titleOf: (family) => byName.get(family)?.title,
     shownOf: (family, kind) => byName.get(family)?.shows?.[kind],
     remedyOf: (family, code) => byName.get(family)?.problems.find((problem) => problem.code === code)?.remedy,
   };
@@ -153,7 +162,10 @@ export function boardOf(snapshot: Snapshot, options: BoardOptions): Board {
   });
   kept.end();
   const devices = inTrees(withWholes(made), byAttention).map(({ row }) => row);
-  const families = snapshot.families.map((family) => familyOf(family, snapshot));
+  const families = snapshot.families.map((family) => ({
+    ...familyOf(family, snapshot),
+    ...defined({ title: options.titleOf?.(family.family) }),
+  }));
   return defined({
     node,
     now: timeText(nowMs),
@@ -176,7 +188,7 @@ interface DeviceContext {
 
 function deviceViewOf(state: DeviceState, all: Holders, { farthestText, ofFault }: DeviceContext, options: BoardOptions): DeviceView {
   const { key, device, verdict, missingSinceMs, readAtMs, stale } = state;
-  const { family, id, kind, parent, numaNode, pciAddress, pciPath, model, vendor, driver, firmware } = device;
+  const { family, id, kind, parent, numaNode, pciAddress, pciPath, model, product, vendor, driver, firmware } = device;
   return defined({
     key,
     ...{
@@ -190,6 +202,7 @@ function deviceViewOf(state: DeviceState, all: Holders, { farthestText, ofFault 
       pciAddress,
       pciPath,
       model,
+      product,
       vendor,
       driver,
       firmware,

@@ -20,7 +20,7 @@ export type DeviceUse = (typeof DEVICE_USES)[number];
 /** Facts of a device that its row shows. */
 type RowFacts = Pick<
   Device,
-  'family' | 'id' | 'kind' | 'parent' | 'numaNode' | 'pciAddress' | 'pciPath' | 'model' | 'vendor' | 'driver' | 'firmware'
+  'family' | 'id' | 'kind' | 'parent' | 'numaNode' | 'pciAddress' | 'pciPath' | 'model' | 'product' | 'vendor' | 'driver' | 'firmware'
 >;
 
 /**
@@ -202,8 +202,13 @@ export function appearedAt(device: Pick<DeviceView, 'health' | 'missingSince'>):
 }
 
 /** Its model, or what else is known of its maker. */
-export const modelText = ({ model, vendor, driver }: Pick<DeviceView, 'model' | 'vendor' | 'driver'>): string | undefined =>
-  model ?? (vendor === undefined ? undefined : [vendor, driver].filter((one) => one !== undefined).join(' '));
+export const modelText = ({
+  product,
+  model,
+  vendor,
+  driver,
+}: Pick<DeviceView, 'product' | 'model' | 'vendor' | 'driver'>): string | undefined =>
+  product ?? model ?? (vendor === undefined ? undefined : [vendor, driver].filter((one) => one !== undefined).join(' '));
 
 export const parentKey = ({ family, parent }: Pick<Device, 'family' | 'parent'>): string | undefined =>
   parent === undefined ? undefined : deviceKey({ family, id: parent });

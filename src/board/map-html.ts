@@ -1,9 +1,10 @@
 import type { Board } from './board.ts';
 import { type Appearance, appearanceOf, conditionsOf, type DeviceView, type DisplayReading, modelText, parentKey } from './device-view.ts';
 import { type Html, html } from './html.ts';
+import { shortName } from './name.ts';
 import { APPEARANCES, byPlace } from './order.ts';
 import { devicePath } from './paths.ts';
-import { podsOf, presentText } from './row-html.ts';
+import { countedParts, podsOf, presentText } from './row-html.ts';
 import { mark, shape } from './state-html.ts';
 import { STATE_NAMES } from './words.ts';
 
@@ -11,7 +12,7 @@ import { STATE_NAMES } from './words.ts';
 const MOST_NAMED_PARTS = 4;
 
 /** All devices as tiles, in an order that does not depend on their state; parts are inside their whole. */
-export function mapHtml({ devices }: Pick<Board, 'devices'>): Html {
+export function mapHtml({ devices, families: told }: Pick<Board, 'devices' | 'families'>): Html {
   if (devices.length === 0) return html``;
   const known = new Set(devices.map(({ key }) => key));
   const parts = new Map<string, DeviceView[]>();
@@ -30,7 +31,7 @@ export function mapHtml({ devices }: Pick<Board, 'devices'>): Html {
   ].map(
     ([family, list]) =>
       html`${groupHead(
-        family,
+        told.find((one) => one.family === family)?.title ?? family,
         list,
         list.reduce((sum, { key }) => sum + partsOf(key).length, 0),
       )}<ul class="tiles">${list.map((one) => tile(one, partsOf(one.key)))}</ul>\n`,
@@ -39,12 +40,12 @@ export function mapHtml({ devices }: Pick<Board, 'devices'>): Html {
     .toReversed()}</div></section>`;
 }
 
-function groupHead(family: string, list: readonly DeviceView[], parts: number): Html {
+function groupHead(title: string, list: readonly DeviceView[], parts: number): Html {
   const models = [...new Set(list.map((one) => modelText(one)).filter((text) => text !== undefined))];
   const held = list.filter(({ use }) => use === 'held' || use === 'held by parts').length;
   const known = list.some(({ use }) => use === 'unknown') ? 'known to be ' : '';
   const few = models.length > 2 ? `${models.slice(0, 2).join(', ')}, …` : models.join(', ');
-  return html`<h3>${list.every(({ kind }) => kind === 'gpu') ? 'GPU' : family} <span class="soft">${list.length} × ${few === '' ? family : few}${parts === 0 ? undefined : `, ${parts} parts`}</span><span class="soft">${held} of ${list.length} ${known}held</span></h3>`;
+  return html`<h3>${list.every(({ kind }) => kind === 'gpu') ? 'GPU' : title} <span class="soft">${list.length} × ${few === '' ? title : few}${parts === 0 ? undefined : `, ${countedParts(parts)}`}</span><span class="soft">${held} of ${list.length} ${known}held</span></h3>`;
 }
 
 /** A device with its parts inside. */
@@ -99,8 +100,6 @@ const tileTitle = (device: DeviceView): string => {
 
 const podData = ({ holders: [first] }: DeviceView): Html | undefined =>
   first === undefined ? undefined : html` data-pod="${first.namespace}/${first.pod}"`;
-
-const shortName = (name: string): string => name.replace(/^[\da-f]{4,8}:(?=[\da-f]{2}:)/i, '');
 
 /** What distinguishes a part from its whole: the number of `PART 7:0`, and `port0` of `0010:21:00.0-port0`. */
 const partName = (name: string, whole: string): string =>

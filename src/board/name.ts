@@ -24,3 +24,6 @@ export function alsoOf(device: Named & Pick<Device, 'netdevs'>): string | undefi
 }
 
 const isShort = (name: string): boolean => name.length <= LONGEST_NAME && !PCI_ADDRESS.test(name);
+
+/** A PCI address without its domain. */
+export const shortName = (name: string): string => name.replace(/^[\da-f]{4,8}:(?=[\da-f]{2}:)/i, '');

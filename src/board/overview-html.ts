@@ -217,7 +217,7 @@ export function headHtml(view: BoardView): Html {
     const arrow = view.sort !== sort ? '' : isDown ? ' ↓' : ' ↑';
     return html`<th scope="col"${wide}${order}><a href="/${viewQuery({ ...view, sort })}" data-sort="${sort}">${title}${arrow}</a></th>`;
   };
-  return html`<tr>${column('State', 'attention')}${column('Device', 'name')}${column('Held by', 'use')}${column('Readings', 'busy', html` colspan="3"`)}<th scope="col">${view.group === 'placement' ? 'To above' : '30 min'}</th></tr>`;
+  return html`<tr>${column('State', 'attention')}${column('Device', 'name')}${column('Held by', 'use')}${column('Readings', 'busy', html` colspan="${view.group === 'placement' ? 2 : 3}"`)}${view.group === 'placement' ? html`<th scope="col">Way to above</th>` : undefined}<th scope="col" title="the last 30 minutes at most">Trend</th></tr>`;
 }
 
 export function sectionTitle(title: string): Html {
@@ -235,7 +235,7 @@ export interface TableRow {
 
 /** Rows of a section. In a long list without a filter, parts that say nothing of their own are one row below their whole. */
 export function tableRows(rows: readonly ViewRow[], view: BoardView): readonly TableRow[] {
-  const isWhole = view.group !== 'tree' || filterText(view) !== '' || rows.length < FOLDED_FROM;
+  const isWhole = view.group === 'pod' || filterText(view) !== '' || rows.length < FOLDED_FROM;
   const made: TableRow[] = [];
   const folded = new Map<string, DeviceView[]>();
   if (!isWhole)

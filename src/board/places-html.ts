@@ -8,7 +8,7 @@ import type { BoardView } from './view.ts';
 import { WAYS } from './ways.ts';
 
 /** The picture above or beside the table: the map, or where the devices are. */
-export const pictureHtml = (board: Pick<Board, 'devices'>, { group }: Pick<BoardView, 'group'>): Html =>
+export const pictureHtml = (board: Pick<Board, 'devices' | 'families'>, { group }: Pick<BoardView, 'group'>): Html =>
   group === 'placement' ? placesHtml(board) : mapHtml(board);
 
 /** NUMA nodes, bridges in them and devices in these, as boxes in boxes. Each box has the word of the way between what it holds. */

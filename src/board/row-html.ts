@@ -9,6 +9,7 @@ import {
   usersText,
 } from './device-view.ts';
 import { type Html, html } from './html.ts';
+import { shortName } from './name.ts';
 import { devicePath, podPath } from './paths.ts';
 import { sparkline } from './spark.ts';
 import { stateCell, whyLines } from './state-html.ts';
@@ -16,6 +17,8 @@ import type { Trend } from './trend.ts';
 import type { ViewRow } from './view.ts';
 
 const COLUMNS = 7;
+/** Characters that the column of the names has room for. The page of the device has all names. */
+const LONGEST_NAMES = 20;
 const SHOWN = 3;
 
 /** One device as a row of the table, with a second row for what is wrong. Server and browser use the same code. */
@@ -23,11 +26,17 @@ export function rowHtml({ row, depth, distance }: ViewRow, trend: Trend | undefi
   const { key, id, name, pciAddress, shown, also } = row;
   const edge = edgeOf(appearanceOf(row));
   const why = whyLines(row, nowMs);
-  const facts = [depth === 0 && pciAddress !== name ? pciAddress : undefined, also].filter((fact) => fact !== undefined);
-  const cells = Array.from({ length: SHOWN }, (_, at) => html`<td class="opt">${shown[at] && readingCell(shown[at])}</td>`);
-  const line = html`<tr data-key="${key}" class="${edge}${depth > 0 ? ' part' : ''}"><td>${stateCell(row, nowMs)}</td><th scope="row"><a class="id" href="${devicePath(row)}" title="${id}">${name}</a>${
+  const known = [depth === 0 && pciAddress !== name ? pciAddress : undefined, also].filter((fact) => fact !== undefined);
+  const facts = [name, ...known].join(' ').length > LONGEST_NAMES ? [] : known;
+  const cells = Array.from(
+    { length: distance === undefined ? SHOWN : SHOWN - 1 },
+    (_, at) => html`<td class="opt">${shown[at] && readingCell(shown[at])}</td>`,
+  );
+  const way =
+    distance === undefined ? undefined : html`<td class="opt"><small title="${distance}">${distance.replace(/,.*/, '')}</small></td>`;
+  const line = html`<tr data-key="${key}" class="${edge}${depth > 0 ? ' part' : ''}"><td>${stateCell(row, nowMs)}</td><th scope="row"><a class="id" href="${devicePath(row)}" title="${id}">${depth > 0 ? shortName(name) : name}</a>${
     facts.length === 0 ? undefined : html` <small class="pci">${facts.join(' ')}</small>`
-  }</th><td>${useCell(row)}</td>${cells}<td class="opt">${distance === undefined ? sparkline(row, trend) : html`<small title="${distance}">${distance.replace(/ (?:to|as) .*/, '')}</small>`}</td></tr>`;
+  }</th><td>${useCell(row)}</td>${cells}${way}<td class="opt">${sparkline(row, trend)}</td></tr>`;
   return why.length === 0 ? line : html`${line}<tr class="why ${edge}"><td colspan="${COLUMNS}">${why}</td></tr>`;
 }
 
@@ -39,8 +48,10 @@ export function foldHtml(whole: DeviceView, parts: readonly DeviceView[]): Html 
   const held = parts.filter(({ use }) => use === 'held').length;
   const free = parts.filter(({ use }) => use === 'free').length;
   const text = [...states].map(([state, count]) => `${count} of ${parts.length} ${state}`).join(', ');
-  return html`<tr data-key="parts of ${whole.key}" class="part"><td><span class="s ${worst}">${text}</span></td><th scope="row"><a class="id" href="/?text=${encodeURIComponent(whole.id)}">${parts.length} parts</a> <small>of ${whole.name}</small></th><td class="soft">${held} held, ${free} free</td><td class="opt" colspan="${COLUMNS - 3}"></td></tr>`;
+  return html`<tr data-key="parts of ${whole.key}" class="part"><td><span class="s ${worst}">${text}</span></td><th scope="row"><a class="id" href="/?text=${encodeURIComponent(whole.id)}">${countedParts(parts.length)}</a> <small>of ${whole.name}</small></th><td class="soft">${held} held, ${free} free</td><td class="opt" colspan="${COLUMNS - 3}"></td></tr>`;
 }
+
+export const countedParts = (count: number): string => `${count} ${count === 1 ? 'part' : 'parts'}`;
 
 const edgeOf = (state: Appearance): string => (state === 'unhealthy' || state === 'missing' ? 'bad' : state === 'degraded' ? 'warn' : '');
 
@@ -63,7 +74,8 @@ function holderCell(device: DeviceView): Html {
   const { use, holders, lastHolders } = device;
   const pods = podsOf(holders);
   const [first, ...others] = pods;
-  if (first === undefined) return html`<span class="soft">${lastHolders === undefined ? USE_TEXTS[use] : noHolderText(device)}</span>`;
+  if (first === undefined)
+    return html`<span class="soft" title="${noHolderText(device)}">${lastHolders === undefined ? USE_TEXTS[use] : noHolderText(device).replace(/last: .*\//, 'last: ')}</span>`;
   const more = others.length > 0 ? `+${others.length}` : '';
   const note = [use === 'held by parts' ? 'by parts' : '', more].filter((text) => text !== '').join(' ');
   return html`${podLink(first, true)}${note === '' ? undefined : html` <small>${note}</small>`}`;

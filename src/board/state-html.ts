@@ -13,6 +13,7 @@ import {
   remedyOf,
 } from './device-view.ts';
 import { type Html, html } from './html.ts';
+import { shortName } from './name.ts';
 import { conditionPath } from './paths.ts';
 import { clockText, timeText } from './units.ts';
 import { REMEDY_TEXTS, STATE_NAMES } from './words.ts';
@@ -27,7 +28,8 @@ export const shape = (state: Appearance): Html =>
 /** State and age of a device. A part that has only the faults of its whole refers to it. */
 export function stateCell(device: DeviceView, nowMs: number): Html {
   const [state, since] = [appearanceOf(device), appearedAt(device)];
-  if (state !== 'healthy' && hasOnlyFaultsOfWhole(device)) return html`${mark(state)} <small>as ${leadOf(device)?.ofWhole}</small>`;
+  if (state !== 'healthy' && hasOnlyFaultsOfWhole(device))
+    return html`${mark(state)} <small>as ${shortName(leadOf(device)?.ofWhole ?? '')}</small>`;
   return html`${mark(state)}${since === undefined || state === 'pending' ? undefined : html` <small>${age(Date.parse(since), nowMs)}</small>`}`;
 }
 

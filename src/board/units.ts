@@ -35,13 +35,28 @@ export function rateText(metric: string, value: number): string {
   return metric.endsWith('_joules_total') ? readingText('_watts', value) : `${readingText('', Number(value.toPrecision(3)))}/s`;
 }
 
-/** Returns a title for a metric: `device_memory_used_bytes` becomes `Memory used`. */
-export function metricTitle(metric: string): string {
-  const name = metric.replace(/^device_/, '').replace(/_total$/, '');
+/** Titles where the words of the name say more than people need. */
+const TITLES: Readonly<Record<string, string>> = {
+  device_pcie_link_width_lanes: 'PCIe lanes',
+  device_pcie_link_max_width_lanes: 'PCIe lanes at most',
+  device_pcie_link_generation: 'PCIe generation',
+  device_pcie_link_max_generation: 'PCIe generation at most',
+};
+
+/** Returns a title for a metric: `device_memory_used_bytes` becomes `Memory used`. `family`: whose name it begins with, for its own devices. */
+export function metricTitle(metric: string, family = ''): string {
+  const known = TITLES[metric];
+  if (known !== undefined) return known;
+  const name = metric
+    .replace(/^device_/, '')
+    .replace(family === '' ? '' : `${family}_`, '')
+    .replace(/_total$/, '');
   const suffix = WRITERS.find(([ending]) => name.endsWith(ending))?.[0] ?? '';
   const words = name.slice(0, name.length - suffix.length).replaceAll('_', ' ');
   if (words === '') return metric;
-  const title = words.replace(/\b(?:pcie|ecc|sm|gpu|numa)\b/g, (word) => (word === 'pcie' ? 'PCIe' : word.toUpperCase()));
+  const title = words.replace(/\b(?:pcie|ecc|sm|gpu|numa|fec|ecn|crc|ras|dma|sdma|vf|gid)\b/g, (word) =>
+    word === 'pcie' ? 'PCIe' : word.toUpperCase(),
+  );
   return title.charAt(0).toUpperCase() + title.slice(1);
 }
 

@@ -111,7 +111,7 @@ export interface BoardSection {
 }
 
 export interface ViewRow extends PlacedRow {
-  /** Distance to the device above; only by placement. */
+  /** Way to the device above, empty where there is none; only by placement. */
   readonly distance?: string;
 }
 
@@ -208,7 +208,7 @@ function byPlacement(rows: readonly DeviceView[]): readonly BoardSection[] {
       rows: placed.map((one, at) => {
         const above = placed.slice(0, at).findLast(({ depth }) => depth === 0)?.row;
         const distance = above === undefined || one.depth > 0 ? undefined : distanceText(above, one.row);
-        return distance === undefined ? one : { ...one, distance };
+        return { ...one, distance: distance ?? '' };
       }),
     };
   });

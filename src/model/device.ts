@@ -27,6 +27,8 @@ export interface Device {
   /** Absent when the platform does not report it (`-1` in sysfs). */
   readonly numaNode?: number;
   readonly model?: string;
+  /** What people call the model, where that is only a code. */
+  readonly product?: string;
   readonly vendor?: string;
   readonly uuid?: string;
   readonly serial?: string;

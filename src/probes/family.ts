@@ -32,6 +32,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly name: string;
   /** Names the hardware in one line, for `--help` and the reference. */
   readonly summary: string;
+  /** What people call its devices, where that is not its name. */
+  readonly title?: string;
   /** What the family was checked against, when that is less than hardware. */
   readonly proven?: string;
   /** The probe uses a library or a program of the vendor. It gets a reader of its own when they are slow, hang or end their process. */

@@ -3,7 +3,7 @@ import { type Board, boardOf } from '../../src/board/board.ts';
 import type { DeviceView, DisplayReading } from '../../src/board/device-view.ts';
 import { mapHtml } from '../../src/board/map-html.ts';
 import { stateCounts } from '../../src/board/order.ts';
-import { chipsHtml, sayHtml } from '../../src/board/overview-html.ts';
+import { chipsHtml, sayHtml, tableRows } from '../../src/board/overview-html.ts';
 import { rowHtml } from '../../src/board/row-html.ts';
 import { sparkline } from '../../src/board/spark.ts';
 import { conditionTexts, stateCell, whyLines } from '../../src/board/state-html.ts';
@@ -66,7 +66,9 @@ describe('the use of a device', () => {
     });
     const [lost] = rows.filter(({ id }) => id === 'b');
     expect(useText(lost as DeviceView, true)).toBe('no holder; last: ml/llm-1-3');
-    expect(rowHtml({ row: lost as DeviceView, depth: 0 }, undefined, 0).text).toContain('>no holder; last: ml/llm-1-3<');
+    expect(rowHtml({ row: lost as DeviceView, depth: 0 }, undefined, 0).text).toContain(
+      'title="no holder; last: ml/llm-1-3">no holder; last: llm-1-3<',
+    );
   });
 
   it('is unknown, and never "free", while the kubelet does not answer', () => {
@@ -443,4 +445,29 @@ it('gives each of several faults its link, its command and its record, and a par
   ]);
   const cured = of([gpu('c'), gpu('c-0', ill({ ...fault('CardFault', 'inspect'), causedBy: 'c' }), 'c')]);
   expect(sentenceOf(cured), 'a fault is not hidden behind a healthy whole').toContain('c-0 has CardFault');
+});
+
+it('has one row for many quiet parts, by placement too, and one for the other parts of a device that has a fault', () => {
+  const parts = Array.from({ length: 60 }, (_, at) => gpu(`a-${at}`, {}, 'a'));
+  const { devices } = of([
+    gpu('a'),
+    ...parts,
+    gpu('b'),
+    gpu('b-0', { verdict: { state: 'unhealthy', sinceMs: 1, conditions: [reset] } }, 'b'),
+    gpu('b-1', {}, 'b'),
+  ]);
+  for (const group of ['tree', 'placement'] as const) {
+    const view = { ...DEFAULT_VIEW, group };
+    const keys = viewOf({ devices }, view).flatMap(({ rows }) => tableRows(rows, view).map(({ key }) => key.replace('toy/', '')));
+    expect(keys.toSorted(), group).toEqual(['a', 'b', 'b-0', 'b-1', 'parts of a']);
+  }
+});
+
+it('heads a group of the map with what people call its devices and its model, and counts one part as one', () => {
+  const hca = state(device({ family: 'toy', id: 'x', kind: 'pf', model: 'MT1', product: 'Connect 1' }));
+  const part = state(device({ family: 'toy', id: 'x-0', kind: 'vf', parent: 'x' }));
+  const board = of([hca, part], { families: [{ ...(sample.families[0] as (typeof sample.families)[number]), family: 'toy' }] });
+  const titled = { ...board, families: board.families.map((one) => ({ ...one, title: 'HCA' })) };
+  const heads = (shown: Board): string => (/<h3>(.*?)<\/h3>/.exec(mapHtml(shown).text)?.[1] ?? '').replaceAll(/<[^>]*>/g, '');
+  expect([heads(titled), heads(board)]).toEqual(['HCA 1 × Connect 1, 1 part0 of 1 held', 'toy 1 × Connect 1, 1 part0 of 1 held']);
 });

@@ -54,7 +54,7 @@ describe('the picture of the placement', () => {
   });
 
   it('names each way that it shows in the words of the commands', () => {
-    const { text } = pictureHtml({ devices: nodeOf(...DEVICES) }, { group: 'placement' });
+    const { text } = pictureHtml({ devices: nodeOf(...DEVICES), families: [] }, { group: 'placement' });
     expect([...text.matchAll(/<dt>(\w+)<\/dt><dd>([^<]+)/g)].map(([, way, words]) => `${way} ${words}`)).toEqual([
       'PIX through one PCIe switch',
       'PXB through several PCIe switches',

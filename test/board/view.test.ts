@@ -67,7 +67,7 @@ describe('a view', () => {
       ['NUMA node 1', 'c'],
     ]);
     const [first] = viewOf({ devices: rows }, { ...DEFAULT_VIEW, group: 'placement' });
-    expect(first?.rows.map(({ distance }) => distance)).toEqual([undefined, undefined, 'PIX to a, through one PCIe switch']);
+    expect(first?.rows.map(({ distance }) => distance)).toEqual(['', '', 'PIX to a, through one PCIe switch']);
   });
 
   it('is in the address, and comes back from it', () => {

@@ -45,6 +45,7 @@ const FACTS: Readonly<Record<keyof Device, true>> = {
   pciAddress: true,
   numaNode: true,
   model: true,
+  product: true,
   vendor: true,
   uuid: true,
   serial: true,

@@ -163,7 +163,8 @@ describe('the page of devices', () => {
     const { text } = await page(snapshot, '/devices/toy/toy-0');
     expect(text).toContain('18\u202f446\u202f744\u202f073\u202f709\u202f551\u202f615');
     expect(text).toContain('<dt>PCI address</dt><dd>0000:3b:00.0</dd>');
-    expect((await (await fetch(`${started?.url}/devices/toy/toy-1`)).text()).match(/<td class="num">[^<]*/g)).toHaveLength(5);
+    expect((await (await fetch(`${started?.url}/devices/toy/toy-1`)).text()).match(/<span class="num">[^<]*/g)).toHaveLength(5);
+    expect(text.split('<main')[1], 'no name of a metric').not.toMatch(/<code>device_/);
   });
 
   it('refuses a view that it does not know, and shows one that is in the address', async () => {
@@ -265,7 +266,8 @@ describe('texts for people', () => {
   });
 
   it('name metrics and durations', () => {
-    expect(metricTitle('device_pcie_link_width_lanes')).toBe('PCIe link width lanes');
+    expect(metricTitle('device_pcie_link_width_lanes')).toBe('PCIe lanes');
+    expect(metricTitle('device_toy_ecn_marked_total', 'toy'), 'without the name of its family').toBe('ECN marked');
     expect(metricTitle('device_power_watts')).toBe('Power');
     expect([0, 12_340, 61_000, 3_700_000, 90_000_000].map(durationText)).toEqual(['0 s', '12 s', '1 min', '1 h 1 min', '1 d 1 h']);
   });

@@ -206,6 +206,7 @@ const logRows: readonly LogRow[] = [
  */
 export const family = defineFamily({
   name: 'fpga',
+  title: 'FPGA',
   summary: 'FPGA boards: Intel DFL, AMD Alveo (XRT and ami), and FPGAs of SoCs known to the FPGA manager',
   kinds: ['fpga', 'port'],
   partSums: [

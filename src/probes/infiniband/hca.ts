@@ -15,6 +15,7 @@ import type { InfinibandOptions } from './declaration.ts';
 import { CLASS, findNetdevs, type Location } from './discover.ts';
 import { metrics } from './metrics.ts';
 import { Port, type PortFacts, type PortMemory, type PortSample } from './port.ts';
+import { PRODUCTS } from './products.ts';
 
 const FAMILY = 'infiniband';
 
@@ -119,6 +120,7 @@ export function deviceOf(facts: HcaFacts, parent: HcaFacts | undefined, hasRdmaC
     pciAddress: location.pciAddress,
     numaNode: location.numaNode,
     model: facts.hcaType,
+    product: PRODUCTS[facts.hcaType ?? ''],
     vendor: VENDORS[location.pciVendor ?? ''],
     uuid: facts.nodeGuid,
     driver: location.driver,

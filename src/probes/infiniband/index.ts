@@ -36,6 +36,7 @@ export const resolve: Resolve = ({ deviceId, claim }, devices) => {
 
 export const family = defineFamily({
   name: 'infiniband',
+  title: 'HCA',
   summary: 'InfiniBand, RoCE, iWARP and EFA devices: physical, virtual and scalable functions',
   kinds: ['pf', 'vf', 'sf', 'function'],
   role: 'nic',

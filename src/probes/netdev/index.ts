@@ -46,6 +46,7 @@ const SHOWN: readonly PageReading[] = ['traffic', 'link', { label: 'Drops', metr
  */
 export const family = defineFamily({
   name: 'netdev',
+  title: 'NIC',
   summary: 'Network functions of SR-IOV and of DPDK: physical and virtual functions without an RDMA device',
   proven:
     'Counters and settings by the command ip were checked against the printed text of an adapter of Intel with four functions and of one of AMD. Functions, links, settings by netlink and the counters of interfaces were checked on a stock kernel with an emulated Intel 82576; its driver keeps no counters of functions, so in the answer of netlink these follow the source of the kernel. Counters in files follow the sources of the drivers.',

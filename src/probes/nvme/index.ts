@@ -39,6 +39,7 @@ export const resolve: Resolve = ({ deviceId, claim }, devices) => {
  */
 export const family = defineFamily({
   name: 'nvme',
+  title: 'NVMe',
   summary: 'NVMe controllers and namespaces, by the files of the kernel; SMART logs where the administrator allows it',
   proven:
     'Files of controllers and namespaces were checked against a captured machine with two drives, one of them with two ports, and a captured laptop, SMART logs against the printed logs of a drive in three styles. The admin command was checked against an emulated drive and the driver of the kernel.',

@@ -19,6 +19,7 @@ export interface BoardSourceDependencies {
   /** Why the agent does not do its work. It comes without a new snapshot. */
   fault(): string | undefined;
   remedyOf: RemedyOf;
+  titleOf(family: string): string | undefined;
   readonly shownOf: PageReadingsOf;
   now(): number;
 }
@@ -77,10 +78,10 @@ export class BoardSource {
   }
 
   #boardOf(snapshot: Snapshot): Board {
-    const { history, node, remedyOf, shownOf, now } = this.#parts;
+    const { history, node, remedyOf, titleOf, shownOf, now } = this.#parts;
     const kept = history?.();
     const [rateOf, incidents] = [kept && rateIn(kept), this.#parts.incidents()];
-    return boardOf(snapshot, { nowMs: now(), remedyOf, shownOf, node, rateOf, incidents, kept: this.#rows });
+    return boardOf(snapshot, { nowMs: now(), remedyOf, titleOf, shownOf, node, rateOf, incidents, kept: this.#rows });
   }
 
   #trendsOf({ devices, takenAtMs }: Snapshot): Trends {

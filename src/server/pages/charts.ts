@@ -30,6 +30,8 @@ const OPEN_CHARTS = 4;
 const MOST_LINES = 6;
 
 export interface ChartFrame {
+  /** Of the device, for the titles. */
+  readonly family?: string;
   readonly fromMs: number;
   readonly untilMs: number;
   readonly fault?: Chart['fault'];
@@ -50,7 +52,7 @@ export function chartsOf(samples: Samples, frame: ChartFrame): readonly Chart[] 
     .flatMap(([metric, list]) => {
       const isRate = list.some(({ type }) => type === 'counter') && !metric.endsWith('_seconds_total');
       return chartOf(
-        `${metricTitle(metric)}${isRate ? ' per second' : ''}`,
+        `${metricTitle(metric, frame.family)}${isRate ? ' per second' : ''}`,
         list.map((one) => ({ one, name: undefined })),
         times,
         [],
@@ -152,11 +154,16 @@ export function lastReadOf({ times, series }: Samples): number | undefined {
 }
 
 /** Draws the charts of a device from its first reading on, half an hour at most. */
-export function chartsHtml(history: DeviceHistory | undefined, nowMs: number, fault: Chart['fault']): Html {
+export function chartsHtml(history: DeviceHistory | undefined, nowMs: number, fault: Chart['fault'], family?: string): Html {
   const [first] = history?.times ?? [];
   if (history === undefined || first === undefined || history.times.length < 2)
     return html`<p class="soft">Charts need two reads. They begin with the start of the agent.</p>`;
-  const all = chartsOf(history, { fromMs: Math.max(first, nowMs - TREND_MS), untilMs: nowMs, fault });
+  const all = chartsOf(history, {
+    fromMs: Math.max(first, nowMs - TREND_MS),
+    untilMs: nowMs,
+    fault,
+    ...(family !== undefined && { family }),
+  });
   if (all.length === 0) return html`<p class="soft">No reading changed.</p>`;
   const [open, folded] = [all.slice(0, OPEN_CHARTS), all.slice(OPEN_CHARTS)];
   return html`<div class="charts">${open.map(chartHtml)}</div>${

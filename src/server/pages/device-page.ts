@@ -11,6 +11,7 @@ import {
   userName,
 } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
+import { compareNames } from '../../board/order.ts';
 import { commandHtml, recordLink } from '../../board/overview-html.ts';
 import { devicePath } from '../../board/paths.ts';
 import { isNumber } from '../../board/readings.ts';
@@ -57,14 +58,14 @@ export function devicePage(parts: DevicePageDependencies, frame: PageFrame): str
     ['NUMA node', device.numaNode],
     ['Driver', device.driverVersion ?? device.driver],
     ['Serial', device.serial],
-  ])}${part('verdict', verdict(row, board, nowMs))}${part('numbers', numbers(parts))}${part('charts', chartsHtml(history, nowMs, faultOf(row)))}
+  ])}${part('verdict', verdict(row, board, nowMs))}${part('numbers', numbers(parts))}${part('charts', chartsHtml(history, nowMs, faultOf(row), row.family))}
 <div class="two" id="record"><div class="stack">${part('timeline', card('Verdict', timeline({ device: row, events, watched, readTimes: history?.times ?? [], nowMs })))}${part(
     'events',
     card('Events', eventList(events, row, nowMs)),
   )}${part('incidents', incidents.length === 0 ? undefined : card('Incidents', deviceIncidents({ incidents, events: events.toReversed(), snapshot: { devices: [state] }, board, nowMs }), repeats(incidents)))}</div>
 <div class="stack">${part('holders', card('Held by', holders(row, state, board)))}${part('parts', partsOf(row, board))}
-<details class="card"><summary>Facts and other names</summary>${facts(identity(state))}</details>
-<details class="card"><summary>All readings <span class="soft">${list.length}</span></summary>${part('readings', readings(list))}</details></div></div>`;
+<details class="card"><summary>Facts and other names</summary>${facts(identity(state))}</details></div></div>
+<details class="card"><summary>All readings <span class="soft">${list.length}</span></summary>${part('readings', readings(list, device.family))}</details>`;
   return document(frame, {
     title: `${row.name}: ${row.health.state}`,
     at: '/',
@@ -184,16 +185,22 @@ function identity({ device, processes }: DeviceState): readonly (readonly [strin
   ];
 }
 
-function readings(list: readonly Reading[]): Html {
+/** Counters that never counted are named in one line: an adapter has hundreds. */
+function readings(list: readonly Reading[], family: string): Html {
   if (list.length === 0) return html`<p class="body">There are no readings now.</p>`;
-  const sorted = list.toSorted((a, b) => (a.metric < b.metric ? -1 : a.metric > b.metric ? 1 : 0));
-  return table(
-    ['Reading', 'Of', '#Value', 'Metric'],
-    sorted.map(
-      (reading) =>
-        html`<th scope="row">${metricTitle(reading.metric)}</th><td>${labelList(reading)}</td><td class="num">${readingText(reading.metric, reading.value)}</td><td><code>${reading.metric}</code></td>`,
-    ),
-  );
+  const named = list.map((reading) => ({ reading, title: metricTitle(reading.metric, family), of: labelList(reading) }));
+  const sorted = named.sort((a, b) => compareNames(a.title, b.title) || compareNames(a.of, b.of));
+  const isZero = ({ reading: { metric, value } }: (typeof sorted)[number]): boolean => metric.endsWith('_total') && Number(value) === 0;
+  const zeros = sorted.filter(isZero);
+  const rows = sorted.filter((one) => !isZero(one));
+  return html`<ul class="values">${rows.map(
+    ({ reading: { metric, value }, title, of }) =>
+      html`<li><b>${title}</b> <span class="soft">${of}</span> <span class="num">${readingText(metric, value)}</span></li>`,
+  )}</ul>${
+    zeros.length === 0
+      ? undefined
+      : html`<details class="body"><summary>${zeros.length} counters are 0</summary><p class="soft">${zeros.map(({ title, of }) => (of === '' ? title : `${title} (${of})`)).join('; ')}</p></details>`
+  }`;
 }
 
 /** Returns the label values. A numeric value is prefixed with its label name. */

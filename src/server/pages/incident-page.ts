@@ -126,7 +126,7 @@ function lanes(record: IncidentRecord): Html {
       return html`<rect class="pod" x="${x(from)}" y="4" width="${width(from, end)}" height="18" rx="2"/><text x="${x(from)}" dx="6" y="17">${pod}</text>`;
     },
   )}${line}</svg>`;
-  const charts = chartsOf(samples, { fromMs, untilMs, fault: { fromMs: momentMs, state } }).slice(0, LANES);
+  const charts = chartsOf(samples, { family: record.device.family, fromMs, untilMs, fault: { fromMs: momentMs, state } }).slice(0, LANES);
   return html`<section class="card" aria-label="Before the fault"><div class="head"><h2>The minutes before</h2><span class="soft">${samples.times.length} reads, all times in UTC</span></div>
 ${lane('Verdict', countedText(beganAt(record), time) ?? '', strip)}${lane('Kernel log', linesNote(log.lines), marks)}${lane('Held by', record.holdersUnknown === true ? 'the kubelet did not answer' : list.length === 0 ? 'no container' : '', held)}${charts.map(
   (chart) => {
@@ -180,9 +180,9 @@ function holders(record: IncidentRecord, nowMs: number): Html {
 }
 
 /** Counters and states that are gone after a reset. */
-function wiped({ state }: IncidentRecord, nowMs: number): Html | undefined {
+function wiped({ state, device: { family } }: IncidentRecord, nowMs: number): Html | undefined {
   if (state.length === 0) return undefined;
-  const { rows, notes } = stateRows(state);
+  const { rows, notes } = stateRows(state, family);
   const cells = rows.map(
     ({ title, labels, text, time }) =>
       html`<th scope="row">${title}</th><td>${labels}</td><td class="num">${text}</td><td>${clock(time, nowMs)}</td>`,

@@ -27,7 +27,7 @@ export function incidentText(record: IncidentRecord): string {
     ['WHO WAS HIT', hit(record)],
     ['WHAT TO DO', advice(record)],
     ['THE DEVICE', identity(record)],
-    ['STATE THAT A RESET WIPES', stateLines(record.state)],
+    ['STATE THAT A RESET WIPES', stateLines(record)],
     [`READINGS THAT CHANGED MOST${span(record)}`, readingLines(record)],
     ['KERNEL LOG', kernelLines(record)],
     ['EVENTS OF THE DEVICE BEFORE', record.events.map(eventLine)],
@@ -165,11 +165,14 @@ export interface StateRow {
 }
 
 /** The values that have a row. Values of 0 are only counted, because a board has hundreds of counters. */
-export function stateRows(state: readonly StateValue[]): { readonly rows: readonly StateRow[]; readonly notes: readonly string[] } {
+export function stateRows(
+  state: readonly StateValue[],
+  family: string,
+): { readonly rows: readonly StateRow[]; readonly notes: readonly string[] } {
   const informative = state.filter(({ metric, value }) => Number(value) !== 0 || /_up$/.test(metric));
   const rows = informative.slice(0, MOST_STATE_ROWS).map(
     ({ metric, labels, value, time }): StateRow => ({
-      title: metricTitle(metric),
+      title: metricTitle(metric, family),
       labels: labelWords(labels),
       text: readingText(metric, numberOf(value)),
       time,
@@ -184,8 +187,8 @@ export function stateRows(state: readonly StateValue[]): { readonly rows: readon
   return { rows, notes };
 }
 
-function stateLines(state: readonly StateValue[]): string[] {
-  const { rows, notes } = stateRows(state);
+function stateLines({ state, device: { family } }: IncidentRecord): string[] {
+  const { rows, notes } = stateRows(state, family);
   return [...aligned(rows.map(({ title, labels, text, time }) => [title, labels, text, clock(time)])), ...notes];
 }
 
@@ -197,14 +200,14 @@ function span({ readings: { times } }: IncidentRecord): string {
   return first === undefined ? '' : ` (${times.length} reads, ${clock(first)} to ${clock(times.at(-1) as string)})`;
 }
 
-function readingLines({ readings }: IncidentRecord): string[] {
+function readingLines({ readings, device: { family } }: IncidentRecord): string[] {
   const changed = changedMost(readings);
   if (readings.times.length === 0) return ['There are no readings.'];
   if (changed.length === 0) return ['No reading changed.'];
   const rows = changed
     .slice(0, MOST_ROWS)
     .map(({ metric, labels, first, min, max, last }) => [
-      metricTitle(metric),
+      metricTitle(metric, family),
       labelWords(labels),
       ...[first, min, max, last].map((value) => readingText(metric, value)),
     ]);

@@ -116,9 +116,9 @@ tbody th { font-weight: 600; } tbody tr:hover > * { background: color-mix(in srg
 .num { text-align: right; white-space: nowrap; }
 .text th, .text td { height: auto; padding-block: .4rem; vertical-align: top; overflow-wrap: anywhere; } .text th { overflow-wrap: break-word; } .text thead th, .text .num { overflow-wrap: normal; }
 #devices { table-layout: fixed; } #devices tr:not(.why) > * { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-.c1 { width: 16.4%; } .c2 { width: 17.4%; } .c3 { width: 18.6%; } .c4, .c5 { width: 12.6%; } .c6 { width: 14%; }
+#devices tr:not(.why) > * { padding-inline: .5rem; } .c1 { width: 18.1%; } .c2 { width: 17%; } .c3 { width: 18.4%; } .c4 { width: 13.5%; } .c5 { width: 13%; } .c6 { width: 14.6%; }
 #devices tbody:focus { outline: none; }
-.part th { padding-left: 1.5rem; } .part th::before { content: "└"; margin: 0 .35rem 0 -.85rem; color: var(--edge); }
+#devices .part th { padding-left: 1.5rem; } .part th::before { content: "└"; margin: 0 .35rem 0 -.85rem; color: var(--edge); }
 .group th { background: var(--back); font-weight: 600; }
 tr.bad > :first-child { box-shadow: inset 4px 0 var(--bad-solid); } tr.warn > :first-child { box-shadow: inset 4px 0 var(--warn-solid); }
 #devices .why td { height: auto; padding: 0 .6rem 4px 1.9rem; border-top: 0; line-height: 1.35; overflow-wrap: anywhere; }
@@ -165,6 +165,7 @@ dialog { padding: 0 .25rem; color: inherit; background: var(--card); border: 1px
 .answer h2 { font-weight: 500; color: var(--soft); } .answer strong { font-size: var(--large); font-weight: 650; line-height: 1.25; }
 .two { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); align-items: start; gap: var(--gap); } .two .num { white-space: normal; } .stack { display: grid; grid-template-columns: minmax(0, 1fr); gap: var(--gap); }
 .facts { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .1rem 1rem; padding: .1rem .75rem .75rem; } .facts dt { color: var(--soft); } .facts dd { overflow-wrap: anywhere; }
+.values { columns: 22rem; column-gap: 2rem; padding: 0 .75rem .5rem; } .values li { display: flex; flex-wrap: wrap; gap: 0 .5rem; padding: .15rem 0; break-inside: avoid; border-bottom: 1px solid var(--line); } .values b { font-weight: 500; } .values .num { margin-left: auto; }
 summary { padding: .55rem .75rem; cursor: pointer; font-weight: 650; } details > .charts { padding: 0 .75rem .75rem; } details[open] > summary { margin-bottom: .5rem; border-bottom: 1px solid var(--line); }
 .overview:has(.sockets) { grid-template: "map map" auto "pods table" 1fr / 27rem minmax(0, 1fr); }
 .sockets { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(34rem, 100%), 1fr)); gap: .75rem; padding: 0 .75rem .75rem; } .sockets .link { grid-column: 1 / -1; padding: 0 .25rem .15rem; border-bottom: 3px double var(--edge); }
@@ -174,7 +175,7 @@ summary { padding: .55rem .75rem; cursor: pointer; font-weight: 650; } details >
 .ways { justify-content: flex-start; gap: .1rem 1.2rem; } .ways div { display: flex; gap: .35rem; } .ways dt { font-weight: 650; } .ways dd { color: var(--soft); }
 
 @media (min-width: 68rem) and (max-width: 86rem) {
-  .overview { grid-template-columns: 20rem minmax(0, 1fr); } #map .tiles { grid-template-columns: repeat(3, minmax(0, 1fr)); } #devices .pci { display: none; }
+  .overview { grid-template-columns: 20rem minmax(0, 1fr); } #map .tiles { grid-template-columns: repeat(3, minmax(0, 1fr)); } #devices .pci { display: none; } .c1 { width: 19%; } .c2 { width: 11%; } .c3 { width: 18%; } .c4, .c5 { width: 15%; } .c6 { width: 16.5%; }
 }
 @media (max-width: 68rem) {
   .overview, .overview:has(.sockets) { grid-template: "map" "table" "pods" / minmax(0, 1fr); } .two, .say { grid-template-columns: minmax(0, 1fr); }
@@ -193,7 +194,7 @@ summary { padding: .55rem .75rem; cursor: pointer; font-weight: 650; } details >
   .fold th, .fold td, #devices.fold td { display: block; height: auto; padding: 0; border: 0; text-align: left; white-space: normal; overflow-wrap: anywhere; }
   #devices.fold tr:not(.why, .group) { display: grid; grid-template-columns: 8.6rem minmax(0, 1fr) minmax(0, 1fr); align-items: center; min-height: 40px; gap: 0 .5rem; } #devices.fold .opt, .pci, .ns { display: none; }
   #devices.fold tr.why { display: block; padding-top: 0; border: 0; } #devices.fold .part th { padding-left: 1.1rem; }
-  :is(main, footer) :is(p, h1, th, td, li, dd, h3) a:not(.cell), footer > a, .brand { display: inline-block; min-height: 24px; padding-block: .2rem; } .brand { display: flex; } .tile:not(.many) .cell { min-height: 24px; align-content: center; }
+  :is(main, footer) :is(p, h1, th, td, li, dd, h3, pre) a:not(.cell), footer > a, .brand { display: inline-block; min-height: 24px; padding-block: .2rem; } .brand { display: flex; } .tile:not(.many) .cell { min-height: 24px; align-content: center; }
   .fold tr.bad { box-shadow: inset 4px 0 var(--bad-solid); } .fold tr.warn { box-shadow: inset 4px 0 var(--warn-solid); } .fold tr:is(.bad, .warn) > :first-child { box-shadow: none; }
   .fold td[data-label]::before { content: attr(data-label) " "; font-size: var(--small); color: var(--soft); }
 }

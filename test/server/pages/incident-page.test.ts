@@ -47,9 +47,9 @@ it('writes a rate in the unit of what is counted, as the page of the device does
   });
   expect(lanesOf(markup).slice(3)).toEqual([
     ['Traffic', 'last 800 Mbit/s'],
-    ['Infiniband ecn marked packets per second', 'last 4/s'],
+    ['Infiniband ECN marked packets per second', 'last 4/s'],
     ['Nvme written per second', 'last 100 kB/s'],
-    ['Toy blocked', 'last 10 %'],
+    ['Blocked', 'last 10 %'],
   ]);
 });
 
