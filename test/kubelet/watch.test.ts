@@ -43,11 +43,11 @@ describe('a poller that watches', () => {
     clock.advance(500);
     await until(() => causes.length === 2);
     // Holders that stay are looked at less often.
-    clock.advance(120_000);
+    clock.advance(60_000);
     await until(() => causes.length === 3);
     clock.advance(500);
     kubelet.removePod('ml', 'short');
-    clock.advance(1_500);
+    clock.advance(3_500);
     await until(() => !holds(poller, 'short'));
     expect(causes).toEqual(['request', 'look', 'look', 'look']);
     clock.advance(5_000);
