@@ -129,7 +129,9 @@ const SHARED: Readonly<Record<SharedReading, (known: DeviceValues) => ChosenRead
     const [chosen] = found.toSorted((a, b) => (b.ratio ?? 0) - (a.ratio ?? 0) || (b.value ?? 0) - (a.value ?? 0));
     const sensor = chosen?.series[0]?.labels?.sensor;
     // The first sensor is that of the device itself.
-    return chosen && chosen !== found[0] && sensor !== undefined ? { ...chosen, label: `Temp. ${sensor.replaceAll('_', ' ').replace(/ temp$/, '')}` } : chosen;
+    return chosen && chosen !== found[0] && sensor !== undefined
+      ? { ...chosen, label: `Temp. ${sensor.replaceAll('_', ' ').replace(/ temp$/, '')}` }
+      : chosen;
   },
   in: (known) => moved('In', known.of(shared.receivedBytes.name), known),
   out: (known) => moved('Out', known.of(shared.transmittedBytes.name), known),
