@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Machine } from '../kubelet/real/support/machine.ts';
 import { hopper, scriptOf } from '../probes/nvidia/scripted-script.ts';
 import { compiledLibrary } from '../support/compiled-library.ts';
+import { eventually } from '../support/until.ts';
 import { Cluster, whyNoCluster } from './support/cluster.ts';
 import { MemoryGroup } from './support/memory-group.ts';
 import { makeImage, whyNoImage } from './support/oci-image.ts';
@@ -131,6 +132,21 @@ describe.skipIf(missing !== undefined)(
       expect((await agents()).flatMap(({ status }) => status.containerStatuses.map(({ restartCount }) => restartCount))).toEqual([0]);
       const [least, most] = [Math.min(...peaks), Math.max(...peaks)].map((mib) => mib.toFixed(0));
       process.stderr.write(`${set}: ${ROUNDS} rounds, highest memory of the pod ${least} to ${most} MiB\n`);
+    });
+
+    it('are reached by kubectl devices from anywhere: by node, by device, and all that is not well', async () => {
+      const devices = (words: string): Promise<string> =>
+        cluster
+          .shell(undefined, `PATH=$PWD/deploy/kubectl:$PATH kubectl devices ${words}`, process.cwd())
+          .catch(({ message }: Error) => message);
+      const [agent] = (await cluster.json<{ items: { spec: { nodeName: string } }[] }>('get', 'pods', ...IN_NAMESPACE)).items;
+      const node = agent?.spec.nodeName;
+      expect(await devices(`node/${node}`)).toMatch(/mlx5_3/);
+      expect(await devices('mlx5_3')).toMatch(new RegExp(`^${node}:\\n1 of 1 devices healthy\\n.*mlx5_3 healthy`));
+      expect(await devices('mlx5_99')).toContain('no agent that answers knows the device mlx5_99');
+      expect(await devices('node/elsewhere')).toContain('no agent runs on the node elsewhere');
+      writeFileSync(join(machine.root, 'sys/class/infiniband/mlx5_3/ports/1/state'), '1: DOWN\n');
+      await eventually(async () => expect(await devices('-A')).toMatch(new RegExp(`${node}:\\n(?:  .*\\n)*?  .*mlx5_3.*PortDown`)));
     });
   },
 );
