@@ -1,3 +1,4 @@
+import { isCalled } from '../board/name.ts';
 import { createHealthEngine, type HealthEngine } from '../health/engine/engine.ts';
 import type { HealthMemory } from '../health/engine/memory.ts';
 import { createJournal, type Journal } from '../health/journal/journal.ts';
@@ -10,7 +11,7 @@ import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { HungStep } from '../model/collection.ts';
 import { defined } from '../model/defined.ts';
-import { type Device, deviceKey } from '../model/device.ts';
+import { deviceKey } from '../model/device.ts';
 import type { HealthEvent, Transition } from '../model/events.ts';
 import { NEVER_OBSERVED, type ObservedSpans } from '../model/observed-spans.ts';
 import type { Snapshot } from '../model/snapshot.ts';
@@ -272,9 +273,7 @@ export function acceptCondition(
   health: HealthService,
   assemble: () => void,
 ): AcceptAnswer {
-  const found = (snapshot?.devices ?? []).filter(({ key, device: { id, aliases, uuid } }) =>
-    [key, id, uuid, ...aliases].some((name) => name?.toLowerCase() === wanted.toLowerCase()),
-  );
+  const found = (snapshot?.devices ?? []).filter(({ device }) => isCalled(device, wanted));
   const [state, other] = found;
   if (state === undefined) return acceptAbsence(wanted, why, health, assemble);
   if (other !== undefined) return { refused: `several devices are called ${wanted}: ${found.map(({ key }) => key).join(', ')}` };
@@ -289,8 +288,7 @@ export function acceptCondition(
 
 /** Accepts that a device which was out of service does not return: it was removed, for example. */
 function acceptAbsence(wanted: string, why: string, health: HealthService, assemble: () => void): AcceptAnswer {
-  const names = ({ family, id, uuid, aliases }: Device): readonly (string | undefined)[] => [`${family}/${id}`, id, uuid, ...aliases];
-  const found = health.engine.unreturned().find((device) => names(device).some((name) => name?.toLowerCase() === wanted.toLowerCase()));
+  const found = health.engine.unreturned().find((device) => isCalled(device, wanted));
   if (found === undefined) return { refused: `there is no device ${wanted}` };
   const accepted = health.engine.accept(deviceKey(found), undefined, why);
   assemble();

@@ -1,4 +1,4 @@
-import type { Device } from '../model/device.ts';
+import { type Device, deviceKey } from '../model/device.ts';
 
 const LONGEST_NAME = 20;
 const PCI_ADDRESS = /^[\da-f]{4,8}:[\da-f]{2}:[\da-f]{2}\.\d/i;
@@ -27,3 +27,17 @@ const isShort = (name: string): boolean => name.length <= LONGEST_NAME && !PCI_A
 
 /** A PCI address without its domain. */
 export const shortName = (name: string): string => name.replace(/^[\da-f]{4,8}:(?=[\da-f]{2}:)/i, '');
+
+type Called = Named & Pick<Device, 'family'>;
+
+/** All names that a person may give a command for a device. */
+export const namesOf = (device: Called): readonly string[] => [
+  deviceKey(device),
+  device.id,
+  nameOf(device),
+  ...device.aliases,
+  ...(device.uuid === undefined ? [] : [device.uuid]),
+];
+
+export const isCalled = (device: Called, wanted: string): boolean =>
+  namesOf(device).some((name) => name.toLowerCase() === wanted.toLowerCase());

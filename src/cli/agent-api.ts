@@ -145,7 +145,7 @@ function ownerProblem(path: string): string | undefined {
 /** Options of the command itself: whom it asks, and how it shows the answer. All others say what an agent reads and how it judges. */
 const OF_COMMAND = /^(?:state\.file|web\..*|config\.file|log\..*|publish\..*|refresh\.interval)$/;
 
-const isAnyForReading = (flags: Flags): boolean => [...flags.keys()].some((key) => !OF_COMMAND.test(key));
+export const isAnyForReading = (flags: Flags): boolean => [...flags.keys()].some((key) => !OF_COMMAND.test(key));
 
 function refuseFlags(flags: Flags, holds: (key: string) => boolean): void {
   const wrong = [...flags.keys()].filter((key) => !OF_COMMAND.test(key) && !holds(key));

@@ -8,6 +8,8 @@ export interface CommandSpec {
   readonly summary: string;
   /** Allowed values of `-o`; the first one is the default. */
   readonly formats?: readonly string[];
+  /** Without `-o`, a terminal gets `text`. */
+  readonly isTextOnTerminal?: true;
   /** A word that may follow the command. It is in the options under its name. */
   readonly argument?: ArgumentSpec;
   readonly secondArgument?: ArgumentSpec;
@@ -19,6 +21,8 @@ export interface CommandSpec {
   readonly ownSection?: { readonly path: string; load(): Promise<OptionSection> };
   /** Its node has a configuration file of its own, so that a file of the environment is of another node, or of a demo that ended. */
   readonly hasOwnFile?: true;
+  /** It asks the running demo of this user where no agent is configured or runs. */
+  readonly knowsDemo?: true;
   /** Whether it reads the devices once by itself. It then waits for others that do, beside a running agent. */
   readsDevices?(options: Readonly<Record<string, unknown>>): boolean;
   readonly examples: readonly string[];

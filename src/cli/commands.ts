@@ -27,6 +27,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'list',
+    knowsDemo: true,
     summary: 'Print the devices, their health and their holders.',
     formats: ['table', 'wide', 'json', 'yaml', 'prom'],
     options: [
@@ -43,6 +44,7 @@ The table is one frame of "device-agent top". A narrow terminal lacks columns an
   },
   {
     name: 'top',
+    knowsDemo: true,
     summary: 'Fill the terminal with the devices, faulty ones first, and keep them up to date.',
     options: [
       rowsOption,
@@ -57,11 +59,13 @@ The table is one frame of "device-agent top". A narrow terminal lacks columns an
   },
   {
     name: 'health',
+    knowsDemo: true,
     summary: 'Report whether devices are healthy, like a node-problem-detector plugin: 0 no problem, 1 problem, 2 unknown.',
     formats: ['line', 'text', 'json'],
+    isTextOnTerminal: true,
     options: [
       readOption,
-      { flags: '--device <id>', help: 'Only this device, by id, alias, UUID or family/id.' },
+      { flags: '--device <id>', help: 'Only this device, by name (GPU 0), id, alias, UUID or family/id.' },
       {
         flags: '--npd <condition>',
         help: 'Ask the agent, and never the hardware, for one condition of the node or one event, as a plugin of node-problem-detector.',
@@ -70,7 +74,7 @@ The table is one frame of "device-agent top". A narrow terminal lacks columns an
     ],
     notes: `${ASKS}, because its verdicts have a history. Without an agent it reads
 everything once. One reading shows less: the growth of a counter needs two readings, and a condition with a waiting time does not count yet.
-The line has 80 bytes at most, because node-problem-detector cuts it there; -o text prints everything. --npd is for the rules in
+The line has 80 bytes at most, because node-problem-detector cuts it there; -o text prints everything, and is the default on a terminal. --npd is for the rules in
 deploy/node-problem-detector: 0 the condition does not hold, 1 it holds, 2 it is not known, also when no agent answers.
 Wrong usage and errors also have status 2, because health is then unknown. Only unhealthy hardware has status 1.`,
     examples: [
@@ -84,8 +88,9 @@ Wrong usage and errors also have status 2, because health is then unknown. Only 
   },
   {
     name: 'health accept',
+    knowsDemo: true,
     summary: 'End a condition that no reading can confirm any more, with a reason that is recorded.',
-    argument: { name: 'device', help: 'Device, by id, alias, UUID or family/id.', isRequired: true },
+    argument: { name: 'device', help: 'Device, by name (GPU 0), id, alias, UUID or family/id.', isRequired: true },
     secondArgument: { name: 'condition', help: 'Condition, as Type or Type/instance. Default: all unverified conditions of the device.' },
     options: [{ flags: '--why <text>', help: 'Reason, for the events and the incident.' }],
     notes: `Only an unverified condition can be accepted: one that was seen, and that the agent cannot check now because its source is gone. The
@@ -114,6 +119,7 @@ only the user of the agent can open. POST /-/release?family=FAMILY&for=10m does 
   },
   {
     name: 'incidents',
+    knowsDemo: true,
     summary: 'List the incidents of the devices, or print one: what happened, who was hit, what to do, and the evidence.',
     formats: ['text', 'json'],
     argument: { name: 'id', help: 'Incident to print, as the list names it.' },
@@ -135,10 +141,14 @@ With --pod the list has the device, the change, the conditions, the remedies and
   },
   {
     name: 'explain',
+    knowsDemo: true,
     summary:
       'Say how near the devices of a pod are to each other and to its CPUs, and whether they can transfer data directly, with reasons.',
     formats: ['text', 'json'],
-    argument: { name: 'name', help: 'Pod to explain, as NAMESPACE/NAME. Without it, the pods that hold devices are named.' },
+    argument: {
+      name: 'name',
+      help: 'Pod to explain, as NAMESPACE/NAME, or NAME alone where one pod has it. Without it, the pods that hold devices are named.',
+    },
     options: [readOption, { flags: '--pod <namespace/name>', help: 'The same, as a flag.' }],
     notes: `${ASKS}. Without an agent it reads everything once.
 Each reason ends with the place where it was read. docs/locality.md explains the words. The status is 1 when the pod holds no device on this node.`,
@@ -174,6 +184,7 @@ passes the records on as they are, and takes nothing from a client but the wish 
   },
   {
     name: 'usage',
+    knowsDemo: true,
     summary: 'Report who used which devices for how long, and how long they stood idle. Most idle hours first.',
     formats: ['table', 'json', 'csv'],
     options: [

@@ -19,7 +19,8 @@ export async function runExplain(context: CommandContext): Promise<Ending> {
   const ask = askFor(context);
   const name = options.name ?? options.pod;
   if (typeof name !== 'string') throw new UserError('usage-invalid', { problem: await namesNone(ask), command: 'device-agent explain' });
-  const { namespace, pod } = podOption(name, options.name === undefined ? '--pod' : 'NAME');
+  const whole = name.includes('/') ? name : await wholeName(ask, name);
+  const { namespace, pod } = podOption(whole, options.name === undefined ? '--pod' : 'NAME');
   const { answer, refusal } = await ask(`/api/v1/explain/${namespace}/${pod}`);
   const { code, message } = (answer?.body as { error?: { code?: string; message?: string } } | undefined | null)?.error ?? {};
   if (code === 'pod-not-known') throw new UserError('pod-not-known', { pod: `${namespace}/${pod}`, problem: String(message) });
@@ -41,10 +42,23 @@ export async function runExplain(context: CommandContext): Promise<Ending> {
 
 const MOST_NAMED = 10;
 
+/** `namespace/pod` of those that hold devices, as the agent knows them. */
+async function podsOf(ask: Ask): Promise<readonly string[]> {
+  const devices = boardIn((await ask(BOARD_PATH)).answer?.body)?.devices ?? [];
+  return [...new Set(devices.flatMap(({ holders }) => holders.map(({ namespace, pod }) => `${namespace}/${pod}`)))].sort();
+}
+
+/** The name of a pod without its namespace is enough where one pod has it. */
+async function wholeName(ask: Ask, name: string): Promise<string> {
+  const [only, ...others] = (await podsOf(ask)).filter((pod) => pod.endsWith(`/${name}`));
+  if (only !== undefined && others.length === 0) return only;
+  const problem = only === undefined ? await namesNone(ask) : `several pods are called ${name}: ${[only, ...others].join(', ')}`;
+  throw new UserError('usage-invalid', { problem, command: 'device-agent explain' });
+}
+
 /** The pods that could be meant. */
 async function namesNone(ask: Ask): Promise<string> {
-  const devices = boardIn((await ask(BOARD_PATH)).answer?.body)?.devices ?? [];
-  const pods = [...new Set(devices.flatMap(({ holders }) => holders.map(({ namespace, pod }) => `${namespace}/${pod}`)))].sort();
+  const pods = await podsOf(ask);
   if (pods.length === 0) return 'name a pod as NAMESPACE/NAME, such as training/worker-0';
   const more = pods.length > MOST_NAMED ? ` and ${pods.length - MOST_NAMED} more` : '';
   return `name a pod; these hold devices: ${pods.slice(0, MOST_NAMED).join(', ')}${more}`;

@@ -81,7 +81,8 @@ function addCommand(program: Command, spec: CommandSpec, end: string): Command {
   const command = parent.command(words.at(-1) as string).description(spec.summary);
   if (spec.formats !== undefined) {
     const [usual] = spec.formats;
-    command.addOption(new Option('-o, --output <format>', 'Form of the output.').choices(spec.formats).default(usual));
+    const form = new Option('-o, --output <format>', 'Form of the output.').choices(spec.formats);
+    command.addOption(spec.isTextOnTerminal === true ? form : form.default(usual));
   }
   for (const { name, help, isRequired } of argumentsOf(spec)) command.argument(isRequired === true ? `<${name}>` : `[${name}]`, help);
   for (const option of spec.options ?? []) command.addOption(ownOption(option));

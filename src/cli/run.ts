@@ -1,4 +1,6 @@
-import { loadConfiguration } from '../config/configuration.ts';
+import { existsSync } from 'node:fs';
+import { stateOptions } from '../agent/options.ts';
+import { type Configuration, type Flags, loadConfiguration } from '../config/configuration.ts';
 import type { Environment } from '../config/environment.ts';
 import { familyDirectory } from '../config/families/early-directory.ts';
 import { readFamilyDirectory, withDeclared } from '../config/families/family-directory.ts';
@@ -11,8 +13,8 @@ import { UserError } from '../errors.ts';
 import { get } from '../host/node-http.ts';
 import { adoptLibraryLines, createLogger, type Logger } from '../log/logger.ts';
 import { familyLoaders } from '../probes/families.ts';
-import { TURN_PATH } from '../server/control/control-socket.ts';
-import { ownSocket, stateFileOf } from './agent-api.ts';
+import { controlSocket, TURN_PATH } from '../server/control/control-socket.ts';
+import { isAnyForReading, ownSocket, stateFileOf } from './agent-api.ts';
 import type { CommandSpec } from './command-spec.ts';
 import { commands } from './commands.ts';
 import type { CommandContext, Ending } from './context.ts';
@@ -44,11 +46,13 @@ async function runChecked(given: readonly string[], environment: Environment, ou
     await output.write(help);
     return { status: 0 };
   }
-  const { spec, flags, options } = invocation;
+  const { spec, options } = invocation;
   const own = ofCommands.filter(({ path }) => path === spec.ownSection?.path);
   const registry = createRegistry([...sections, ...own], structuredParts);
   const used = spec.hasOwnFile === true ? { ...environment, [variableOf('config.file')]: undefined } : environment;
-  const { configuration, unknownVariables } = await loadConfiguration(registry, used, flags);
+  const asGiven = await loadConfiguration(registry, used, invocation.flags);
+  const flags = await flagsForDemo(invocation, asGiven.configuration, used);
+  const { configuration, unknownVariables } = flags === invocation.flags ? asGiven : await loadConfiguration(registry, used, flags);
   const logger = createLogger(logSettings(configuration));
   adoptLibraryLines(logger);
   checkMeaning(configuration, families);
@@ -68,6 +72,19 @@ async function runChecked(given: readonly string[], environment: Environment, ou
     output,
     options,
   });
+}
+
+/** Where nobody says which agent is meant and none runs here, that of the running demo of this user is meant. */
+async function flagsForDemo({ spec, flags, options }: Invocation, configuration: Configuration, environment: Environment): Promise<Flags> {
+  const isDefault = (key: string): boolean => configuration.setting(key).origin.from === 'default';
+  const isAsked = spec.knowsDemo !== true || options.read === true || options.npd !== undefined || isAnyForReading(flags);
+  const { file } = configuration.section('state', stateOptions);
+  if (isAsked || !['state.file', 'path.sysfs', 'web.listen-address'].every(isDefault) || existsSync(controlSocket(file))) return flags;
+  const { stateFileOfDemo } = await import('./demo/running-demos.ts');
+  const found = stateFileOfDemo(environment);
+  if (found === undefined) return flags;
+  process.stderr.write(`asked the demo ${found.demo.pid} at ${found.demo.address}\n`);
+  return new Map([...flags, ['state.file', found.file]]);
 }
 
 function parse(registry: Registry, args: readonly string[], isAll: boolean): { readonly invocation?: Invocation; readonly help: string } {

@@ -20,6 +20,9 @@ import { TreeWriter } from './tree-writer.ts';
 /** Beginning of the name of a node's directory, in the directory of temporary files. */
 export const NODE_PREFIX = 'device-agent-node-';
 
+/** The state file of the agent, in the directory of its node. */
+export const STATE_FILE = 'state/health.json';
+
 const BOOT = 'proc/sys/kernel/random';
 
 /** What one family adds to the node now. */
@@ -139,7 +142,7 @@ export class SimulatedNode {
       `--podresources.socket=${this.kubelet.podResourcesSocket}`,
       `--podresources.checkpoint=${this.kubelet.checkpoint}`,
       `--plugin.dir=${this.#pluginDirectory}`,
-      `--state.file=${this.root}/state/health.json`,
+      `--state.file=${join(this.root, STATE_FILE)}`,
       `--config.file=${this.#configFile}`,
       ...families,
     ];

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PseudoTerminal } from '../support/pseudo-terminal.ts';
 import { nodeOf, type ServedAgent, startAgent } from '../support/serve.ts';
 import { MAIN, type Ran, run } from './command-line.ts';
 
@@ -58,6 +59,35 @@ describe('demo fault', () => {
     expect(stdout).toMatch(/^infiniband\/mlx5_0 +port-down errors silent unreadable$/m);
     expect(stdout).toMatch(/^all devices of nvidia +hung-program$/m);
     expect(stdout).toMatch(/^No fault runs\.$/m);
+  });
+
+  it('is found by commands for a node without an agent, by its devices as people call them, and not by those that say whom they ask', async () => {
+    const ask = (...words: string[]): Promise<Ran> =>
+      new Promise((resolve) => {
+        const child = spawn(process.execPath, [MAIN, ...words], { env: { PATH: process.env.PATH, TMPDIR: directory } });
+        const told = [child.stdout, child.stderr].map(async (stream) => Buffer.concat(await stream.toArray()).toString());
+        child.once('close', async (status, signal) => {
+          const [stdout = '', stderr = ''] = await Promise.all(told);
+          resolve({ status, signal, stdout, stderr });
+        });
+      });
+    const asked = `asked the demo ${demo.child.pid} at ${demo.url}`;
+    const health = await ask('health', '--device=gpu 0');
+    expect([health.status, health.stdout, health.stderr]).toEqual([0, expect.stringContaining('1 of 1'), expect.stringContaining(asked)]);
+    const terminal = new PseudoTerminal({ columns: 100, rows: 30 }, [process.execPath, MAIN, 'health'], { TMPDIR: directory });
+    await terminal.ended;
+    expect(terminal.bytes, 'text for people on a terminal').toContain('(GPU 1) healthy');
+    expect(health.stdout, 'one line elsewhere').not.toContain('(GPU');
+    const list = await ask('list', '-o', 'json');
+    const holders = JSON.parse(list.stdout).devices.flatMap(
+      (one: { readonly holders: readonly { readonly pod: string }[] }) => one.holders,
+    );
+    const { stdout } = await ask('explain', holders[0].pod);
+    expect(stdout).toContain(`${holders[0].namespace}/${holders[0].pod}`);
+    const other = await ask('health', `--state.file=${directory}/none/health.json`, '--read', '--path.sysfs=/nowhere');
+    expect(other.stderr).not.toContain('asked the demo');
+    expect((await command('ecc', 'GPU 0')).stdout).toContain('ecc on nvidia/');
+    await command('clear');
   });
 
   it('waits for a demo that lives and is busy', async () => {

@@ -1,4 +1,4 @@
-import { lstatSync, readdirSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -6,7 +6,7 @@ import type { Environment } from '../../config/environment.ts';
 import { variableOf } from '../../config/registry.ts';
 import { UserError } from '../../errors.ts';
 import { readStart } from '../../host/fs/tree.ts';
-import { NODE_PREFIX } from '../../sim/node.ts';
+import { NODE_PREFIX, STATE_FILE } from '../../sim/node.ts';
 import type { CommandContext } from '../context.ts';
 import { CONTROL_SOCKET, type ControlAnswer, type ControlRequest, DEMO_FILE, type DemoFacts } from './control.ts';
 
@@ -45,6 +45,15 @@ export async function askDemo(
 /** Several demos can run, so the message names the one that answered. */
 function otherDemos(demos: readonly RunningDemo[], { pid, address }: RunningDemo): string {
   return demos.length === 1 ? '' : ` (of the demo ${pid} at ${address}; --demo=PID asks another one)`;
+}
+
+/** The state file of the newest demo of this user that runs; undefined without one. */
+export function stateFileOfDemo(environment: Environment): { readonly file: string; readonly demo: RunningDemo } | undefined {
+  for (const demo of demosOfUser(environment)) {
+    const file = join(dirname(demo.socket), STATE_FILE);
+    if (isAlive(demo.pid) && existsSync(file)) return { file, demo };
+  }
+  return undefined;
 }
 
 /** The one of the environment is first, then the newest one. A directory of another user is not believed. */

@@ -79,14 +79,28 @@ export async function runDoctor(context: CommandContext): Promise<Ending> {
     })();
     return collected;
   };
-  const results: CheckResult[] = (
+  const results = oneForEachCause(
     await withProgress(
       'checking the node',
       Promise.all(checks.map((check) => check({ configuration, families, ask, askProblem: () => problem, collect }))),
-    )
-  ).flat();
+    ),
+  );
   await output.write(formatReport(results, options.output));
   return { status: results.some(({ status }) => status === 'finding') ? 1 : 0, isStuck };
+}
+
+/** A cause that several checks meet is one finding: the first. */
+export function oneForEachCause(found: readonly (readonly CheckResult[])[]): readonly CheckResult[] {
+  const first = new Map<string, string>();
+  return found.flat().map((result) => {
+    const { name, status, detail, cause, remedy } = result;
+    const key = JSON.stringify([detail, cause, remedy]);
+    const known = first.get(key);
+    if (status !== 'finding' || known === name) return result;
+    if (known !== undefined) return skipped(name, `the same as ${known}`);
+    first.set(key, name);
+    return result;
+  });
 }
 
 /** Each path is asked once. */

@@ -7,6 +7,7 @@ import type { DeviceFamily } from '../../probes/family.ts';
 import { supervisorProblems } from '../../supervisor/problems.ts';
 import { BOARD_PATH, boardIn } from '../board-answer.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
+import { checkRoots } from './process-checks.ts';
 
 /** The part of a collection that the check needs. */
 export interface FamilyCollection {
@@ -18,7 +19,10 @@ export interface FamilyCollection {
 export async function checkFamilies(context: CheckContext): Promise<CheckResult[]> {
   const probes = probesIn((await context.ask('/api/v1/status')).answer?.body);
   const devices = probes && boardIn((await context.ask(BOARD_PATH)).answer?.body)?.devices;
-  return (await Promise.all(context.families.map((family) => checkFamily(family, context, probes, devices)))).flat();
+  const results = (await Promise.all(context.families.map((family) => checkFamily(family, context, probes, devices)))).flat();
+  // The check of the directory says it once.
+  const isWithoutSysfs = checkRoots(context).some(({ name, status }) => name === 'sysfs' && status === 'finding');
+  return results.map((one) => (isWithoutSysfs && one.detail.endsWith('[sysfs-unusable]') ? skipped(one.name, 'there is no sysfs') : one));
 }
 
 async function checkFamily(
@@ -29,7 +33,15 @@ async function checkFamily(
 ): Promise<CheckResult[]> {
   const { configuration } = context;
   const section = `probe.${family.name}`;
-  if (!configuration.isOn(section)) return [skipped(section, `turned off by --no-${section}`)];
+  if (!configuration.isOn(section))
+    return [
+      skipped(
+        section,
+        configuration.setting(section).origin.from === 'default'
+          ? `off by default; --${section} turns it on`
+          : `turned off by --no-${section}`,
+      ),
+    ];
   const hardware = (family.bus ?? []).filter(({ isListedByFault }) => isListedByFault !== true);
   const onBus = new BusFunctions(new Tree(configuration.section('path', pathOptions).sysfs), hardware).read(0);
   const state = probes?.find((probe) => probe.family === family.name);

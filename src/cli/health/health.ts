@@ -1,5 +1,6 @@
 import { conditionText, healthNotes } from '../../board/condition-text.ts';
 import { conditionsOf, sinceOf, stateOf } from '../../board/device-view.ts';
+import { isCalled, namesOf } from '../../board/name.ts';
 import { nearestHint } from '../../config/nearest.ts';
 import { UserError } from '../../errors.ts';
 import { LINE_BYTES, nodeProblem } from '../../health/journal/node-problem.ts';
@@ -34,7 +35,7 @@ export async function runHealth(context: CommandContext): Promise<Ending> {
     const judged = await withProgress('reading the health', judge(context));
     const wanted = context.options.device;
     const answer = answerFor(judged, typeof wanted === 'string' ? wanted : undefined);
-    const { output } = context.options;
+    const { output = process.stdout.isTTY ? 'text' : 'line' } = context.options;
     await context.output.write(written(answer, judged, output));
     if (output === 'text') printAge(judged.board?.takenAt);
     return { status: answer.status, isStuck: judged.isStuck };
@@ -73,14 +74,6 @@ const familiesOf = ({ families }: WholeBoard, devices: readonly WholeDevice[]): 
   families
     .filter(({ family }) => devices.some((device) => device.family === family))
     .map(({ family, complete, problem }) => defined({ family, complete, problem }));
-
-function namesOf(device: WholeDevice): string[] {
-  return [device.key, device.id, ...device.aliases, ...(device.uuid === undefined ? [] : [device.uuid])];
-}
-
-function isCalled(device: WholeDevice, wanted: string): boolean {
-  return namesOf(device).some((name) => name.toLowerCase() === wanted.toLowerCase());
-}
 
 function written({ status, message, devices }: Answer, { board, source }: Judged, format: unknown): string {
   if (format === 'json') return jsonText({ status, message, source, takenAt: board?.takenAt, devices }, 2);

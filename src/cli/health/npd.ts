@@ -16,7 +16,7 @@ export async function runNodeCondition(context: CommandContext): Promise<Ending>
   const { options } = context;
   const other = OTHERS.find((name) => options[name] !== undefined);
   if (other !== undefined) throw new UserError('flag-invalid', { flag: `--${other}`, problem: 'cannot be used with --npd' });
-  if (options.output !== 'line') throw new UserError('flag-invalid', { flag: '--output', problem: 'must be line with --npd' });
+  if ((options.output ?? 'line') !== 'line') throw new UserError('flag-invalid', { flag: '--output', problem: 'must be line with --npd' });
   const { exitCode, message } = await answered(options.npd as NodeQuestion, askFor(context));
   await context.output.write(`${shortened(message, LINE_BYTES)}\n`);
   return { status: exitCode };

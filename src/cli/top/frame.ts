@@ -55,7 +55,7 @@ export function frameOf(picture: Picture): Frame {
 
 function listFrame({ state, board, trends, detail, size, isUtf8 }: Picture, header: readonly Line[]): Frame {
   const isBeside = size.columns >= WIDE_COLUMNS && size.rows >= TALL_ROWS;
-  const left = isBeside ? Math.floor(size.columns * LIST_SHARE) : size.columns;
+  const left = isBeside ? Math.max(ROOMY_COLUMNS, Math.floor(size.columns * LIST_SHARE)) : size.columns;
   const items: readonly Item[] = board === undefined ? [] : withReasons(itemsOf(board, state), left - MARK.length);
   const isRoomy = left >= ROOMY_COLUMNS;
   const room = Math.max(1, size.rows - header.length - 2);

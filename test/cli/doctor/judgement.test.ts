@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { checkOffers } from '../../../src/cli/doctor/agent-checks.ts';
 import type { CheckContext, CheckResult } from '../../../src/cli/doctor/check.ts';
-import { formatReport, judgeExpected } from '../../../src/cli/doctor/doctor.ts';
+import { formatReport, judgeExpected, oneForEachCause } from '../../../src/cli/doctor/doctor.ts';
 import { judgeFamily } from '../../../src/cli/doctor/family-checks.ts';
 import { judgeClaims, judgeIds, type MetadataState, SOCKET_ADVICE } from '../../../src/cli/doctor/kubelet-checks.ts';
 import { checkClock, checkNode } from '../../../src/cli/doctor/process-checks.ts';
@@ -21,6 +21,17 @@ const collected = (...kinds: string[]): Collection => ({
   })),
   problems: [],
   listing: 'complete',
+});
+
+it('tells one cause once, however many checks meet it', () => {
+  const found = (name: string, detail: string): CheckResult => ({ name, status: 'finding', detail, cause: 'c', remedy: 'r' });
+  const results = oneForEachCause([[found('a', 'no log')], [found('b', 'no log'), found('c', 'other')], [found('a', 'no log')]]);
+  expect(results.map(({ name, status, detail }) => [name, status, detail])).toEqual([
+    ['a', 'finding', 'no log'],
+    ['b', 'skipped', 'the same as a'],
+    ['c', 'finding', 'other'],
+    ['a', 'finding', 'no log'],
+  ]);
 });
 
 describe('judgement of a family', () => {

@@ -85,6 +85,12 @@ describe('frames', () => {
       expect(shown).toContain(`${devices[0]?.name} ${phrase}`);
   });
 
+  it('have all columns of a wide list also where the chosen device stands beside it', () => {
+    const headOf = (columns: number): readonly string[] =>
+      (textOf(picture(FIRST_STATE, columns, 60)).find((line) => line.includes('STATE')) ?? '').split('│')[0]?.trim().split(/ {2,}/) ?? [];
+    for (const columns of [180, 200, 220]) expect(headOf(columns)).toEqual(expect.arrayContaining([...headOf(120)]));
+  });
+
   it('keep the columns in line: each cell begins where its head begins', () => {
     for (let columns = 24; columns <= 220; columns += 7) {
       const lines = textOf(picture(FIRST_STATE, columns, 40));

@@ -47,8 +47,8 @@ export function simulate(scenario: Scenario): SimulatedHardware {
 }
 
 /** The processes of a split GPU are those of its instances, so none of them is a stranger to the GPU. */
-function targetOf({ uuid, address, instances }: SimulatedGpu): FaultTarget {
-  return { id: uuid, kind: 'gpu', names: [address], ...(instances.length > 0 && { lacks: ['stranger'] }) };
+function targetOf({ uuid, address, instances }: SimulatedGpu, index: number): FaultTarget {
+  return { id: uuid, kind: 'gpu', names: [`GPU ${index}`, address], ...(instances.length > 0 && { lacks: ['stranger'] }) };
 }
 
 /** Uses the numbers of the kernel driver: a block of 135 minors for each GPU, nine for each GPU instance. */
