@@ -64,7 +64,14 @@ export class Timeline {
 
   /** Containers that hold the device or a part of it, and then those that held it a short time ago, the latest first. */
   holdersOf(key: string, nowMs: number): readonly FaultHolder[] {
-    const holders = [key, ...this.#partsOf(key)].flatMap((one) => this.#devices.get(one)?.holders ?? []);
+    const spans = new Map<string, FaultHolder>();
+    for (const one of [key, ...this.#partsOf(key)].flatMap((each) => this.#devices.get(each)?.holders ?? [])) {
+      // A device can have the holders of its parts, too.
+      const span = `${nameOf(one.holder)}\u0000${one.fromMs}`;
+      const known = spans.get(span);
+      spans.set(span, known?.uid === undefined ? { ...known, ...one } : known);
+    }
+    const holders = [...spans.values()];
     const ended = holders.filter(({ untilMs }) => untilMs !== undefined && Math.abs(nowMs - untilMs) <= REMEMBERED_MS);
     return [...holders.filter(isPresent), ...ended.toReversed()];
   }
