@@ -40,7 +40,7 @@ export const problemPlace = ({ family = 'kubelet', device }: BoardProblem): stri
   device === undefined ? family : `${family} ${device}`;
 
 export interface BoardFamily extends FamilyReading {
-  /** What people call its devices, where that is not its name. */
+  /** Name of its devices for people, where it differs from the name of the family. */
   readonly title?: string;
   readonly devices: number;
   readonly state: 'works' | 'fails' | 'hangs' | 'starts';

@@ -12,7 +12,7 @@ import { STATE_NAMES } from './words.ts';
 const MOST_NAMED_PARTS = 4;
 
 /** All devices as tiles, in an order that does not depend on their state; parts are inside their whole. */
-export function mapHtml({ devices, families: told }: Pick<Board, 'devices' | 'families'>): Html {
+export function mapHtml({ devices, families: familiesOfBoard }: Pick<Board, 'devices' | 'families'>): Html {
   if (devices.length === 0) return html``;
   const known = new Set(devices.map(({ key }) => key));
   const parts = new Map<string, DeviceView[]>();
@@ -31,7 +31,7 @@ export function mapHtml({ devices, families: told }: Pick<Board, 'devices' | 'fa
   ].map(
     ([family, list]) =>
       html`${groupHead(
-        told.find((one) => one.family === family)?.title ?? family,
+        familiesOfBoard.find((one) => one.family === family)?.title ?? family,
         list,
         list.reduce((sum, { key }) => sum + partsOf(key).length, 0),
       )}<ul class="tiles">${list.map((one) => tile(one, partsOf(one.key)))}</ul>\n`,

@@ -74,7 +74,7 @@ async function runChecked(given: readonly string[], environment: Environment, ou
   });
 }
 
-/** Where nobody says which agent is meant and none runs here, that of the running demo of this user is meant. */
+/** The command asks the running demo of this user if no option names an agent and no agent runs here. */
 async function flagsForDemo({ spec, flags, options }: Invocation, configuration: Configuration, environment: Environment): Promise<Flags> {
   const isDefault = (key: string): boolean => configuration.setting(key).origin.from === 'default';
   const isAsked = spec.knowsDemo !== true || options.read === true || options.npd !== undefined || isAnyForReading(flags);

@@ -202,6 +202,7 @@ const MOST_NAMES = 8;
 
 export function summaryOf(record: IncidentRecord): IncidentSummary {
   const { id, time, device, before, changes, after, holdersUnknown } = record;
+  const began = beganAt(record);
   const named = holdersHit(record).map(({ namespace, pod, container }) => `${namespace}/${pod}/${container}`);
   const states = changes.flatMap(({ to }) => (to === undefined ? [] : [to]));
   const led = changes.flatMap(({ to, condition: type, instance }) =>
@@ -215,7 +216,7 @@ export function summaryOf(record: IncidentRecord): IncidentSummary {
     states: [before.state, ...states],
     conditions: [...new Set([...(after.conditions ?? []).map(conditionName), ...led])].slice(0, MOST_NAMES),
     holders: [...new Set(named)].slice(0, MOST_NAMES),
-    ...defined({ holdersUnknown, began: beganAt(record) === time ? undefined : beganAt(record) }),
+    ...defined({ holdersUnknown, began: began === time ? undefined : began }),
   };
 }
 

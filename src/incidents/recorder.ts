@@ -203,7 +203,8 @@ export class IncidentRecorder {
     this.#seenChangesOfHolders = this.#timeline.changesOfHolders;
     for (const [key, open] of this.#open) {
       if (devices.find((one) => one.key === key)?.verdict.state === 'healthy') continue;
-      const spanOf = ({ namespace, pod, container, since }: IncidentHolder): string => [namespace, pod, container, since].join('/');
+      const spanOf = ({ namespace, pod, container, resource, deviceId, since }: IncidentHolder): string =>
+        [namespace, pod, container, resource, deviceId, since].join('/');
       const now = this.#timeline.holdersOf(key, takenAtMs).map(holderFact);
       const all = [...new Map([...open.record.holders, ...now].map((one) => [spanOf(one), one])).values()].slice(0, MOST_HOLDERS);
       if (!isDeepStrictEqual(all, open.record.holders)) this.#update(open, cleaned({ holders: all }));

@@ -27,7 +27,7 @@ export interface Device {
   /** Absent when the platform does not report it (`-1` in sysfs). */
   readonly numaNode?: number;
   readonly model?: string;
-  /** What people call the model, where that is only a code. */
+  /** Name of the product, where `model` is only a code. */
   readonly product?: string;
   readonly vendor?: string;
   readonly uuid?: string;

@@ -32,7 +32,7 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly name: string;
   /** Names the hardware in one line, for `--help` and the reference. */
   readonly summary: string;
-  /** What people call its devices, where that is not its name. */
+  /** Name of its devices for people, where it differs from `name`. */
   readonly title?: string;
   /** What the family was checked against, when that is less than hardware. */
   readonly proven?: string;

@@ -1,9 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { PROMTOOLS, promtool } from '../support/promtool.ts';
+import { PROMTOOLS, testRules } from '../support/promtool.ts';
 
 interface Block {
   readonly rules?: readonly { readonly seriesQuery: string; readonly metricsQuery: string }[];
@@ -34,7 +32,6 @@ const adapterQuery = (rule?.metricsQuery ?? '')
 
 describe.each(PROMTOOLS)('docs/autoscaling.md, $program$skipped', ({ program, isThere }) => {
   it.skipIf(!isThere)('has queries that give each pod the mean of its GPUs, and a deployment the sum of its pods', () => {
-    const directory = mkdtempSync(join(tmpdir(), 'device-agent-autoscaling-'));
     const asked = (expr: string | undefined, samples: Readonly<Record<string, number>>): object => ({
       expr,
       eval_time: '5m',
@@ -53,11 +50,6 @@ describe.each(PROMTOOLS)('docs/autoscaling.md, $program$skipped', ({ program, is
         },
       ],
     };
-    writeFileSync(join(directory, 'test.json'), JSON.stringify(test));
-    try {
-      expect(promtool(program, ['test', 'rules', 'test.json'], { cwd: directory })).toContain('SUCCESS');
-    } finally {
-      rmSync(directory, { recursive: true });
-    }
+    expect(testRules(program, test)).toContain('SUCCESS');
   });
 });

@@ -1,8 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { PROMTOOLS, promtool } from '../support/promtool.ts';
+import { PROMTOOLS, testRules } from '../support/promtool.ts';
 
 const scrape = 'namespace="monitoring",pod="device-agent-x",container="agent",instance="i"';
 const of = (device: string, labels = ''): string => `{node="n1",device="${device}"${labels},${scrape}}`;
@@ -60,24 +58,17 @@ const EXPECTED: Readonly<Record<string, Readonly<Record<string, number>>>> = {
 };
 
 function tested(program: string, series: Readonly<Record<string, string>>, expected: typeof EXPECTED): string {
-  const directory = mkdtempSync(join(tmpdir(), 'device-agent-dcgm-names-'));
   const asked = Object.entries(expected).map(([name, samples]) => ({
     expr: name,
     eval_time: '10m',
     exp_samples: Object.entries(samples).map(([text, value]) => ({ labels: name.includes('(') ? text : `${name}${text}`, value })),
   }));
   const input = Object.entries(series).map(([name, values]) => ({ series: name, values }));
-  const test = {
+  return testRules(program, {
     rule_files: [resolve('deploy/rules-dcgm.yaml')],
     evaluation_interval: '30s',
     tests: [{ interval: '30s', input_series: input, promql_expr_test: asked }],
-  };
-  writeFileSync(join(directory, 'test.yaml'), JSON.stringify(test));
-  try {
-    return promtool(program, ['test', 'rules', 'test.yaml'], { cwd: directory });
-  } finally {
-    rmSync(directory, { recursive: true });
-  }
+  });
 }
 
 describe.each(PROMTOOLS)('names of dcgm-exporter, $program$skipped', ({ program, isThere }) => {

@@ -1,10 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { costs, priceRule } from '../../deploy/rules/cost.ts';
-import { PROMTOOLS, promtool } from '../support/promtool.ts';
+import { PROMTOOLS, promtool, testRules } from '../support/promtool.ts';
 
 const H100 = 'NVIDIA H100';
 const info = (device: string, kind: string, model: string, parent = ''): string =>
@@ -89,15 +87,13 @@ const HANDOVERS = [
   { what: 'both for three minutes', oldPhase: 30, newPhase: 45, newFrom: HAND_OVER - 180, below: 0.1 },
 ];
 
-/** What promtool says of these answers, at minutes of a history. `directory`: has the files that are not named by an absolute path. */
+/** What promtool says of these answers, at minutes of a history. `files`: text of rule files beside `deploy/rules.yaml`. */
 function tested(
   program: string,
   series: Readonly<Record<string, string>>,
   asked: readonly { readonly expr: string; readonly eval_time: string; readonly exp_samples: readonly object[] }[],
   { interval = '1m', files = {} }: { interval?: string; files?: Readonly<Record<string, string>> } = {},
 ): string {
-  const directory = mkdtempSync(join(tmpdir(), 'device-agent-usage-rules-'));
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
   const test = {
     rule_files: [resolve('deploy/rules.yaml'), ...Object.keys(files)],
     evaluation_interval: '1m',
@@ -106,12 +102,7 @@ function tested(
       { interval, input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })), promql_expr_test: asked },
     ],
   };
-  writeFileSync(join(directory, 'test.yaml'), JSON.stringify(test));
-  try {
-    return promtool(program, ['test', 'rules', 'test.yaml'], { cwd: directory });
-  } finally {
-    rmSync(directory, { recursive: true });
-  }
+  return testRules(program, test, files);
 }
 
 describe.each(PROMTOOLS)('rules of usage and cost, $program$skipped', ({ program, isThere }) => {

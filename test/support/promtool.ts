@@ -1,4 +1,7 @@
 import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { isInstalled } from './installed.ts';
 import { unless } from './skipped.ts';
 
@@ -29,5 +32,16 @@ export function promtool(program: string, words: readonly string[], { cwd = '.',
   } catch (error) {
     const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string };
     return stdout + stderr;
+  }
+}
+
+/** What promtool says of a test of rules, in its own form. `files`: text of the rule files that the test does not name by an absolute path. */
+export function testRules(program: string, test: object, files: Readonly<Record<string, string>> = {}): string {
+  const directory = mkdtempSync(join(tmpdir(), 'device-agent-test-rules-'));
+  for (const [name, text] of Object.entries({ ...files, 'test.yaml': JSON.stringify(test) })) writeFileSync(join(directory, name), text);
+  try {
+    return promtool(program, ['test', 'rules', 'test.yaml'], { cwd: directory });
+  } finally {
+    rmSync(directory, { recursive: true });
   }
 }

@@ -53,10 +53,10 @@ interface Metric {
   readonly places: readonly number[];
 }
 
-/** The bytes of a page in one format, of which later pages with the same lines keep most. */
+/** The bytes of a page in one format. A later page with the same lines copies the metrics whose values did not change. */
 interface Encoded {
   readonly bytes: Buffer;
-  /** Where each metric ends. */
+  /** Where each metric ends, in bytes from the begin of the page. */
   readonly ends: readonly number[];
   /** The values of each block. */
   readonly columns: readonly Values[];

@@ -30,7 +30,7 @@ const OPEN_CHARTS = 4;
 const MOST_LINES = 6;
 
 export interface ChartFrame {
-  /** Of the device, for the titles. */
+  /** Family of the device. The titles leave its name out. */
   readonly family?: string;
   readonly fromMs: number;
   readonly untilMs: number;
@@ -154,16 +154,11 @@ export function lastReadOf({ times, series }: Samples): number | undefined {
 }
 
 /** Draws the charts of a device from its first reading on, half an hour at most. */
-export function chartsHtml(history: DeviceHistory | undefined, nowMs: number, fault: Chart['fault'], family?: string): Html {
+export function chartsHtml(history: DeviceHistory | undefined, nowMs: number, fault: Chart['fault'], family = ''): Html {
   const [first] = history?.times ?? [];
   if (history === undefined || first === undefined || history.times.length < 2)
     return html`<p class="soft">Charts need two reads. They begin with the start of the agent.</p>`;
-  const all = chartsOf(history, {
-    fromMs: Math.max(first, nowMs - TREND_MS),
-    untilMs: nowMs,
-    fault,
-    ...(family !== undefined && { family }),
-  });
+  const all = chartsOf(history, { family, fromMs: Math.max(first, nowMs - TREND_MS), untilMs: nowMs, fault });
   if (all.length === 0) return html`<p class="soft">No reading changed.</p>`;
   const [open, folded] = [all.slice(0, OPEN_CHARTS), all.slice(OPEN_CHARTS)];
   return html`<div class="charts">${open.map(chartHtml)}</div>${

@@ -53,7 +53,7 @@ function what({ transition, condition, instance, reason, from, to, severity, ign
   return html`<b>${name}</b> ${[transition, severity, ignored === true ? 'ignored' : undefined].filter((word) => word !== undefined).join(', ')}`;
 }
 
-/** Why a condition that lasts is told later than it began. */
+/** How long the condition lasted before it counted, if it still holds. */
 function waited({ transition, condition, instance, timeMs }: HealthEvent, conditions: readonly ConditionView[]): string | undefined {
   if (transition !== 'raised') return undefined;
   const since = conditions.find((one) => one.type === condition && one.instance === instance)?.since;
