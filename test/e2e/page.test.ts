@@ -59,7 +59,7 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
 
   beforeAll(async () => {
     directory = mkdtempSync(join(tmpdir(), 'device-agent-page-'));
-    const flags = ['--sim.devices=nvidia=4', '--sim.pods=8'];
+    const flags = ['--sim.devices=nvidia=4', '--sim.pods=8', '--sim.pod-change=0'];
     demo = await startAgent([process.execPath, PROGRAM, 'demo', ...flags], { env: { ...process.env, TMPDIR: directory } });
     await demo.until('all three families', (page) =>
       ['nvidia', 'infiniband', 'fpga'].every((family) => page.includes(`family="${family}"`)),
