@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 
@@ -33,6 +33,9 @@ export function findKernel(programs: readonly string[] = [], devices: readonly s
   if (process.arch !== 'x64') return { missing: `the kernel is one for x64, and this machine is ${process.arch}` };
   const absent = [...PROGRAMS, ...programs].find((program) => spawnSync(program, ['--version']).error !== undefined);
   if (absent !== undefined) return { missing: `there is no ${absent}` };
+  // The guest's first program runs where there is no library yet.
+  const busybox = readFileSync(execFileSync('which', ['busybox'], { encoding: 'utf8' }).trim());
+  if (busybox.includes('ld-linux')) return { missing: 'busybox needs libraries here: the package busybox-static has one that does not' };
   const known = spawnSync('qemu-system-x86_64', ['-device', 'help'], { encoding: 'utf8' }).stdout;
   const unknown = devices.find((device) => !known.includes(`name "${device}"`));
   if (unknown !== undefined) return { missing: `this QEMU does not emulate ${unknown}` };
