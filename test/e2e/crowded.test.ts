@@ -11,9 +11,8 @@ import { Certificates } from '../support/certificates.ts';
 import { isInstalled } from '../support/installed.ts';
 import { type ServedAgent, serve } from '../support/serve.ts';
 import { unless } from '../support/skipped.ts';
+import { DEADLINE_MS } from '../support/until.ts';
 
-/** The kubelet's own limit for a probe, as in the manifests. */
-const PROBE_MS = 10_000;
 const PROBES = 8;
 
 const requestOf = (path: string, header = ''): string => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${header}\r\n`;
@@ -68,7 +67,7 @@ function keep(url: string, count: number, text: string, isReading = true): void 
 function probe(url: string): Promise<number | string> {
   return new Promise((resolve) => {
     const ask = url.startsWith('https:') ? httpsRequest : httpRequest;
-    const options = { agent: false, localAddress: '127.0.0.2', rejectUnauthorized: false, timeout: PROBE_MS };
+    const options = { agent: false, localAddress: '127.0.0.2', rejectUnauthorized: false, timeout: DEADLINE_MS };
     const asked = ask(`${url}/healthz`, options, (response) => {
       response.resume().on('end', () => resolve(response.statusCode ?? 0));
     });

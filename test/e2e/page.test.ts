@@ -1,29 +1,18 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { compare, hashSync } from 'bcryptjs';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { OPEN_ACCESS } from '../../src/server/access/access.ts';
 import { start } from '../server/start.ts';
+import { hasBrowser, newPage, startBrowser, unlessBrowser } from '../support/browser.ts';
 import { PROGRAM } from '../support/program.ts';
 import { type ServedAgent, startAgent } from '../support/serve.ts';
 import { until } from '../support/until.ts';
 
-const BROWSER = '/usr/bin/chromium';
-const isThere = existsSync(BROWSER);
-/** Without these the browser asks its maker's servers at start. */
-const QUIET = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const PAGES = [
   '/',
@@ -52,7 +41,7 @@ const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-pra
 const LOW_LINKS = `[...document.querySelectorAll('a:not(.many *), button, summary')]
   .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 24 && !one.matches('.skip')).map((one) => one.outerHTML)`;
 
-describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped: ${BROWSER} is not there)`}`, () => {
+describe.skipIf(!hasBrowser)(`the page in a real browser${unlessBrowser}`, () => {
   let directory = '';
   let demo: ServedAgent;
   let browser: Browser;
@@ -68,7 +57,7 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
     const charts = async (path: string): Promise<number> => (await (await fetch(demo.url + path)).text()).split('<svg').length - 1;
     for (const path of PAGES.filter((name) => /^\/devices\/.*\d$/.test(name)))
       await until(async () => (await charts(path)) > 2, `${path} has charts`);
-    browser = await chromium.launch({ executablePath: BROWSER, args: QUIET });
+    browser = await startBrowser();
   });
 
   afterAll(async () => {
@@ -79,8 +68,7 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
 
   /** A page whose complaints are kept: whatever the content security policy blocks is one. */
   async function open(path: string, options: BrowserContextOptions = {}): Promise<{ page: Page; complaints: string[] }> {
-    const context = await browser.newContext({ viewport: { width: 1_280, height: 900 }, ...options });
-    const page = await context.newPage();
+    const page = await newPage(browser, { viewport: { width: 1_280, height: 900 }, ...options });
     const complaints: string[] = [];
     page.on('console', (message) => complaints.push(message.text()));
     page.on('pageerror', (error) => complaints.push(error.message));
@@ -244,7 +232,7 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
     const users = new Map([['reader', hashSync('r', 4)]]);
     const access = { current: { ...OPEN_ACCESS, users }, subscribe: () => undefined };
     const closed = await start({ parts: { access, comparePassword: compare } });
-    const page = await (await browser.newContext({ colorScheme, bypassCSP: true, viewport: { width: 390, height: 900 } })).newPage();
+    const page = await newPage(browser, { colorScheme, bypassCSP: true, viewport: { width: 390, height: 900 } });
     const look = async (status: number): Promise<void> => {
       expect(await violationsOf(page, String(status))).toEqual([]);
       expect(await page.locator('small').textContent()).toContain(String(status));
@@ -259,7 +247,7 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
     await page.setExtraHTTPHeaders({ authorization });
     await page.goto(`${closed.url}/nothing`);
     await look(404);
-    const strict = await (await browser.newContext({ colorScheme, extraHTTPHeaders: { authorization } })).newPage();
+    const strict = await newPage(browser, { colorScheme, extraHTTPHeaders: { authorization } });
     await strict.goto(`${closed.url}/nothing`);
     expect(await strict.evaluate('getComputedStyle(document.body).margin'), 'its policy allows its style').toBe('0px');
     await closed.server.close();
@@ -306,8 +294,7 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
 
   it('says so when the agent is gone, and keeps what it showed', async () => {
     const other = await startAgent([process.execPath, PROGRAM, 'demo', '--sim.devices=nvidia=1']);
-    const context = await browser.newContext();
-    const page = await context.newPage();
+    const page = await newPage(browser);
     await other.until('devices of all families', (text) =>
       ['nvidia', 'infiniband', 'fpga'].every((family) => new RegExp(`^device_info\\{.*family="${family}"`, 'm').test(text)),
     );
