@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { WebConfigFile } from '../../src/config/web/web-config-file.ts';
 import { systemClock } from '../../src/host/clock.ts';
 import { OPEN_ACCESS } from '../../src/server/access/access.ts';
-import { plainScrape, startPrometheus } from '../support/prometheus.ts';
+import { plainScrape, type Sample, startPrometheus } from '../support/prometheus.ts';
 import { PROMETHEUSES } from '../support/promtool.ts';
 import { start } from './start.ts';
 
@@ -34,8 +34,12 @@ describe.each(PROMETHEUSES)('a real Prometheus, $program$skipped', ({ program, i
     const data: Record<string, unknown> = (await prometheus.ask('/metadata')).data ?? {};
     expect(data.device_errors_total ?? data.device_errors).toMatchObject([{ type: 'counter' }]);
     expect(data.device_agent_probe_run_duration_seconds).toMatchObject([{ type: 'histogram' }]);
-    const units = await prometheus.query('count by (__name__, __unit__) ({__name__=~"(device|container|process|nodejs)_.+"})');
-    expect(units.length).toBeGreaterThan(60);
+    let units: readonly Sample[] = [];
+    const ask = async () => {
+      units = await prometheus.query('count by (__name__, __unit__) ({__name__=~"(device|container|process|nodejs)_.+"})');
+      return units.length;
+    };
+    await expect.poll(ask).toBeGreaterThan(60);
     const inherited = units.filter(({ metric: m }) => m.__unit__ !== undefined && !m.__name__?.includes(`_${m.__unit__}`));
     expect(inherited).toEqual([]);
     if (isNewer) expect(units.filter(({ metric }) => metric.__unit__ !== undefined).length).toBeGreaterThan(20);
