@@ -24,6 +24,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   supervisor: 4,
   web: 4,
   agent: 5,
+  fleet: 5,
   config: 6,
   sim: 6,
   cli: 7,

@@ -91,15 +91,16 @@ export function timeAxis(fromMs: number, untilMs: number, momentMs?: number): Ht
   }</svg>`;
 }
 
-const STEPS_S = [5, 10, 30, 60, 120, 300, 600];
+const STEPS_S = [5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400, 172_800, 432_000];
+const DAY_S = 86_400;
 const MOST_TICKS = 6;
 
 /** Round times, six at most. */
 function timeTicks(fromMs: number, untilMs: number): readonly { readonly ms: number; readonly text: string }[] {
-  const stepMs = (STEPS_S.find((step) => (untilMs - fromMs) / (step * 1_000) <= MOST_TICKS) ?? 600) * 1_000;
+  const stepMs = (STEPS_S.find((step) => (untilMs - fromMs) / (step * 1_000) <= MOST_TICKS) ?? 10 * DAY_S) * 1_000;
+  const [from, until] = stepMs < 60_000 ? [11, 19] : stepMs < DAY_S * 1_000 ? [11, 16] : [5, 10];
   const ticks = [];
-  for (let ms = Math.ceil(fromMs / stepMs) * stepMs; ms <= untilMs; ms += stepMs)
-    ticks.push({ ms, text: timeText(ms).slice(11, stepMs < 60_000 ? 19 : 16) });
+  for (let ms = Math.ceil(fromMs / stepMs) * stepMs; ms <= untilMs; ms += stepMs) ticks.push({ ms, text: timeText(ms).slice(from, until) });
   return ticks.slice(0, MOST_TICKS + 1);
 }
 

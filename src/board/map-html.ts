@@ -66,7 +66,7 @@ export function tile(device: DeviceView, parts: readonly DeviceView[]): Html {
   }</li>`;
 }
 
-function levelHtml(ratio: number): Html {
+export function levelHtml(ratio: number): Html {
   const percent = Math.round(ratio * 100);
   return html`<svg class="lvl" aria-hidden="true"><rect y="${100 - percent}%" width="100%" height="${percent}%"/></svg>`;
 }

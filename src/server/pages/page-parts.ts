@@ -1,5 +1,6 @@
 import { energyOf } from '../../accounting/report.ts';
 import type { Board } from '../../board/board.ts';
+import type { Appearance } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import { titleOf } from '../../board/overview-html.ts';
 import { age, shape } from '../../board/state-html.ts';
@@ -53,36 +54,66 @@ const ICONS: readonly string[] = ['healthy', 'degraded', 'unhealthy', 'unknown']
 const ICON_OF: Readonly<Record<string, IconName>> = { pending: 'degraded', missing: 'unhealthy', recovering: 'healthy' };
 
 export function document(frame: PageFrame, { title, at, body, json, liveness, againS }: Document): string {
-  const { board, node = 'device-agent', nowMs, version } = frame;
-  const isLive = frame.isLive && liveness !== 'none';
-  const script = frame.pathOf('live.js');
-  const worst = board === undefined ? 'unknown' : worstOf(board);
-  const icon = frame.pathOf(`icon-${ICON_OF[worst] ?? (worst as IconName)}.svg`);
-  const icons = ICONS.map((one) => html` data-${one}="${frame.pathOf(`icon-${one as IconName}.svg`)}"`);
-  const name = title ?? (board === undefined ? node : titleOf(board));
+  const { board, node = 'device-agent', nowMs, version, telemetryPath } = frame;
   const kubelet = board === undefined ? undefined : html`<a href="/agent">kubelet ${board.kubelet.state}</a>`;
+  return shell(frame, {
+    name: title ?? (board === undefined ? node : titleOf(board)),
+    brand: node,
+    worst: board === undefined ? 'unknown' : worstOf(board),
+    pages: PAGES,
+    at,
+    live: html`<p id="live">${clockText(nowMs, nowMs)}${board && html` · read ${age(Date.parse(board.takenAt), nowMs)} ago`}</p>`,
+    liveness: frame.isLive ? liveness : 'none',
+    againS,
+    skip: liveness === 'board' ? html`\n<a class="skip" href="#rows">Skip to devices</a>` : undefined,
+    body,
+    footer: html`<span>device-agent ${version}</span>${kubelet}${frame.hasApi && json !== undefined ? html`<a href="${json}">JSON of this page</a>` : undefined}<a href="${telemetryPath}">Metrics</a><a href="/conditions">Conditions</a>`,
+  });
+}
+
+/** What surrounds each page: of a node, and of a fleet. */
+export interface Shell {
+  /** Title of the tab. */
+  readonly name: string;
+  readonly brand: string;
+  readonly worst: Appearance;
+  readonly pages: readonly (readonly [path: string, text: string])[];
+  readonly at?: string | undefined;
+  readonly live: Html;
+  readonly liveness: Liveness;
+  readonly againS?: number | undefined;
+  readonly skip?: Html | undefined;
+  readonly body: Html;
+  readonly footer: Html;
+}
+
+export function shell({ pathOf }: Pick<PageFrame, 'pathOf'>, page: Shell): string {
+  const { worst, againS } = page;
+  const script = pathOf('live.js');
+  const icon = pathOf(`icon-${ICON_OF[worst] ?? (worst as IconName)}.svg`);
+  const icons = ICONS.map((one) => html` data-${one}="${pathOf(`icon-${one as IconName}.svg`)}"`);
   return `<!doctype html>
 ${
   html`<html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">${againS === undefined ? undefined : html`\n<meta http-equiv="refresh" content="${againS}">`}
-<title>${name}</title>
+<title>${page.name}</title>
 <link rel="icon" type="image/svg+xml" href="${icon}"${icons}>
-<link rel="stylesheet" href="${frame.pathOf('style.css')}">${script && html`\n<script type="module" src="${script}"></script>`}
+<link rel="stylesheet" href="${pathOf('style.css')}">${script && html`\n<script type="module" src="${script}"></script>`}
 </head>
-<body data-live="${isLive ? liveness : 'none'}">
-<a class="skip" href="#main">Skip to content</a>${liveness === 'board' ? html`\n<a class="skip" href="#rows">Skip to devices</a>` : undefined}
+<body data-live="${page.liveness}">
+<a class="skip" href="#main">Skip to content</a>${page.skip}
 <header class="bar-top">
-<a class="brand" href="/"><span id="worst">${shape(worst)}</span>${node}</a>
-<nav aria-label="Pages">${PAGES.map(([path, text]) => html`<a href="${path}"${path === at ? html` aria-current="page"` : undefined}>${text}</a>`)}</nav>
-<p id="live">${clockText(nowMs, nowMs)}${board && html` · read ${age(Date.parse(board.takenAt), nowMs)} ago`}</p>
+<a class="brand" href="/"><span id="worst">${shape(worst)}</span>${page.brand}</a>
+<nav aria-label="Pages">${page.pages.map(([path, text]) => html`<a href="${path}"${path === page.at ? html` aria-current="page"` : undefined}>${text}</a>`)}</nav>
+${page.live}
 </header>
 <main id="main" tabindex="-1">
-${body}
+${page.body}
 </main>
 <p id="announcement" class="hidden" role="status"></p>
-<footer><span>device-agent ${version}</span>${kubelet}${frame.hasApi && json !== undefined ? html`<a href="${json}">JSON of this page</a>` : undefined}<a href="${frame.telemetryPath}">Metrics</a><a href="/conditions">Conditions</a></footer>
+<footer>${page.footer}</footer>
 </body>
 </html>
 `.text

@@ -106,6 +106,10 @@ pre { margin: 0; padding: 0 .75rem .75rem; font: .94em/1.45 var(--mono); white-s
 .tile.many { grid-column: 1 / -1; flex-direction: row; min-height: 56px; } .tile.many > a { flex: none; width: 8.2rem; } .tile.many .lvl { width: 8.2rem; }
 .tile.many:is(.unhealthy, .degraded) { background: var(--card); } .tile.many.unhealthy > a { background: var(--bad-solid); } .tile.many.degraded > a { background: var(--warn-solid); }
 .many .parts { display: grid; flex: 1; grid-template-columns: repeat(auto-fill, minmax(9px, 1fr)); align-content: center; padding: 4px; } .many .cell { height: 12px; border-radius: 1px; }
+.nodes { display: grid; grid-template-columns: repeat(auto-fill, minmax(120px, 1fr)); gap: 6px; } .nodes .tile { min-height: 62px; }
+.cells { display: grid; grid-template-columns: repeat(auto-fill, minmax(14px, 1fr)); gap: 2px; } .cells > * { height: 16px; min-width: 0; background: linear-gradient(0deg, var(--use) var(--u, 0%), var(--sunk) 0); border: 1px solid var(--line); border-radius: 2px; } .cells.small { grid-template-columns: repeat(auto-fill, minmax(8px, 1fr)); gap: 1px; } .cells.small > * { height: 9px; border-width: 0; border-radius: 1px; }
+.cells > .cell { border-width: 1px; } .cells > .unhealthy { background: var(--bad-solid); } .cells > .degraded { background: var(--warn-solid); } .cells > .missing { background: var(--card); } .cells > .unknown { background: repeating-linear-gradient(135deg, var(--edge) 0 2px, var(--card) 2px 5px); border: 1px solid var(--edge); }
+.u1 { --u: 10%; } .u2 { --u: 20%; } .u3 { --u: 30%; } .u4 { --u: 40%; } .u5 { --u: 50%; } .u6 { --u: 60%; } .u7 { --u: 70%; } .u8 { --u: 80%; } .u9 { --u: 90%; } .u10 { --u: 100%; }
 .key { display: flex; flex-wrap: wrap; justify-content: space-between; gap: .1rem .3rem; padding: .4rem .75rem; border-top: 1px solid var(--line); font-size: var(--tiny); } .key .s { font-weight: 400; }
 
 .scroll { overflow-x: auto; }

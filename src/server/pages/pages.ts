@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { parseQuery } from '../../accounting/query.ts';
 import type { Board } from '../../board/board.ts';
@@ -50,6 +49,7 @@ import { incidentPage } from './incident-page.ts';
 import { incidentText } from './incident-text.ts';
 import { card, document, facts, type PageFrame, titleHtml } from './page-parts.ts';
 import { podPage } from './pod-page.ts';
+import { protect } from './protect.ts';
 import { usagePage } from './usage-page.ts';
 
 export interface PageSources extends Omit<PageFrame, 'nowMs' | 'pathOf' | 'board'> {
@@ -199,16 +199,6 @@ export function createPages(sources: PageSources): Router {
     return send(request, response, incidentPage(read.record, incidentFacts(), frame()));
   });
   return router;
-}
-
-/** Files, answers and icons of this server, and nothing else: no style and no script is in the page. */
-const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
-
-function protect(response: ServerResponse): void {
-  response.setHeader('Content-Security-Policy', POLICY);
-  response.setHeader('X-Frame-Options', 'DENY');
-  response.setHeader('Referrer-Policy', 'no-referrer');
 }
 
 /** The keys of `live.ts`. Without that script there are no keys, and their dialog never opens. */
