@@ -2,6 +2,7 @@ import { stringify } from 'yaml';
 import { agentAlerts, alertEntry, alertFacts, deviceAlerts } from './alerts.ts';
 import { costs, priceRule } from './cost.ts';
 import { dcgmGroup } from './dcgm.ts';
+import { fleetGroups } from './fleet.ts';
 import { DEFAULT_RUNBOOKS, RUNBOOKS, SELECTOR, THRESHOLD } from './promql.ts';
 import { recordingEntry, recordings } from './recording.ts';
 import { JOB_LABEL, stallGroup } from './stall.ts';
@@ -25,6 +26,10 @@ const STALL_HEAD = `# Generated from deploy/rules/*.ts by \`npm run generate\`. 
 const DCGM_HEAD = `# Generated from deploy/rules/*.ts by \`npm run generate\`. Edit there.
 # Series of device-agent under the names, units and labels of dcgm-exporter: docs/migration.md. Load this file where boards, autoscalers or alerts ask for
 # those names, and not beside a dcgm-exporter that Prometheus scrapes.
+`;
+
+const FLEET_HEAD = `# Generated from deploy/rules/*.ts by \`npm run generate\`. Edit there.
+# What only a fleet answers, for \`device-agent fleet\`: docs/fleet.md. It needs the recording rules of deploy/rules.yaml.
 `;
 
 /** The prices come first, because a group evaluates its rules in order. */
@@ -64,6 +69,7 @@ export function ruleFiles(): Readonly<Record<string, string>> {
   const withPlaceholders = stringify({ groups }, { lineWidth: 0 });
   const thresholds = alerts.flatMap(({ threshold }) => (threshold === undefined ? [] : [threshold]));
   const dcgm = stringify({ groups: [dcgmGroup] }, { lineWidth: 0 });
+  const fleet = stringify({ groups: fleetGroups }, { lineWidth: 0 });
   const stall = stringify({ groups: [stallGroup] }, { lineWidth: 0 });
   let next = 0;
   const plain = plainOf(withPlaceholders.replaceAll(THRESHOLD, () => String(thresholds[next++])));
@@ -72,6 +78,8 @@ export function ruleFiles(): Readonly<Record<string, string>> {
     'deploy/rules-cost.yaml': COST_HEAD + stringify({ groups: [costGroup({ nvidia: 2.5 })] }, { lineWidth: 0 }),
     'deploy/rules-stall.yaml': STALL_HEAD + stall.replaceAll(RUNBOOKS, DEFAULT_RUNBOOKS),
     'deploy/rules-dcgm.yaml': DCGM_HEAD + plainOf(dcgm),
+    'deploy/rules-fleet.yaml': FLEET_HEAD + plainOf(fleet),
+    'deploy/chart/files/rules-fleet.yaml': fleet,
     'deploy/chart/files/rules-dcgm.yaml': dcgm,
     'deploy/chart/files/rules-cost.yaml': stringify({ groups: [costGroup({})] }, { lineWidth: 0 }),
     'deploy/chart/files/rules-stall.yaml': stall.replaceAll(JOB_LABEL, '__job_label__'),

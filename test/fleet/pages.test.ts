@@ -187,6 +187,5 @@ describe('page of a fleet', () => {
     expect(text.match(/<i class=|<a class="[a-z0-9]*" href="\/nodes/g)).toHaveLength(10_000);
     expect(Buffer.byteLength(text)).toBeGreaterThan(300_000);
     expect(Buffer.byteLength(text)).toBeLessThan(1_000_000);
-    console.log(state, Buffer.byteLength(text));
   });
 });
