@@ -31,6 +31,11 @@ export const errors = {
     remedy: 'Run "{command} --help" for its usage.',
     exit: 2,
   },
+  'prometheus-unread': {
+    message: 'Prometheus: {problem}',
+    remedy: '{remedy}',
+    exit: 1,
+  },
   'environment-invalid': {
     message: 'environment variable {variable}: {problem}',
     remedy: 'Correct the variable or remove it; "device-agent --help-all" shows the type and default of each option.',

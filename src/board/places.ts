@@ -1,3 +1,4 @@
+import { grouped } from '../model/grouped.ts';
 import { type PciePath, pciePathBetween } from '../model/locality.ts';
 import { type DeviceView, parentKey } from './device-view.ts';
 import { byPlace, compareNames } from './order.ts';
@@ -70,10 +71,4 @@ function meeting(devices: readonly DeviceView[]): number {
   const [first = [], ...others] = devices.map(pathOf);
   const differs = first.findIndex((name, at) => others.some((path) => path[at] !== name));
   return differs < 0 ? first.length : differs;
-}
-
-function grouped<T, K>(list: readonly T[], keyOf: (one: T) => K): ReadonlyMap<K, readonly T[]> {
-  const groups = new Map<K, T[]>();
-  for (const one of list) groups.set(keyOf(one), [...(groups.get(keyOf(one)) ?? []), one]);
-  return groups;
 }

@@ -18,6 +18,30 @@ const rowsOption = {
 /** Chooses one of several demos. */
 const demoOption = { flags: '--demo <pid>', help: 'Process id of the demo. (default: the newest demo of this user)' };
 
+const prometheusOptions = [
+  { flags: '--prometheus <url>', help: 'Address of Prometheus, or of a server with its query API.' },
+  { flags: '--token-file <file>', help: 'File with the bearer token for Prometheus.' },
+  { flags: '--ca-file <file>', help: 'Certificates that sign that of Prometheus.' },
+  { flags: '--cert-file <file>', help: 'Certificate of this client.' },
+  { flags: '--key-file <file>', help: 'Key of the certificate.' },
+  { flags: '--tenant <name>', help: 'Value of the header X-Scope-OrgID.' },
+  { flags: '--group-label <label>', help: 'Label of kube_node_labels that groups the nodes. (default: label_topology_kubernetes_io_zone)' },
+  { flags: '--node-page <url>', help: "Address of a node's own page, with {node} and {cluster}." },
+] as const;
+
+const FLEET_NOTES = `It asks Prometheus for the series of deploy/rules.yaml and deploy/rules-fleet.yaml, and nothing else: docs/fleet.md.`;
+
+const fleetCommand = (name: string, summary: string, load: CommandSpec['load']): CommandSpec => ({
+  name: `fleet ${name}`,
+  summary,
+  formats: ['table', 'json'],
+  options: prometheusOptions,
+  notes: `${FLEET_NOTES}
+The status is 1 when not everything was read.`,
+  examples: [`device-agent fleet ${name} --prometheus=http://prometheus:9090`],
+  load,
+});
+
 export const commands: readonly CommandSpec[] = [
   {
     name: 'serve',
@@ -276,6 +300,30 @@ it from beginning any.`,
     examples: ['device-agent demo fault clear', 'device-agent demo fault clear hot', 'device-agent demo fault clear 0008:01:00.0'],
     load: async () => (await import('./demo/fault.ts')).runDemoFaultClear,
   },
+  {
+    name: 'fleet',
+    summary: 'Serve one page for all nodes, from the Prometheus that scrapes them.',
+    options: [
+      ...prometheusOptions,
+      { flags: '--listen <address>', help: 'HOST:PORT of the page. (default: 127.0.0.1:9836)' },
+      { flags: '--board <url>', help: 'Address of the board of a node, with {node} and {cluster}.' },
+    ],
+    notes: FLEET_NOTES,
+    examples: ['device-agent fleet --prometheus=http://prometheus:9090'],
+    load: async () => (await import('./fleet/fleet.ts')).runFleet,
+  },
+  fleetCommand('list', 'Print the nodes, worst first.', async () => (await import('./fleet/fleet.ts')).listFleet),
+  fleetCommand(
+    'top',
+    'Print the devices of each model: held, free, out of service.',
+    async () => (await import('./fleet/fleet.ts')).topFleet,
+  ),
+  fleetCommand('usage', 'Print what namespaces held and left idle in a day.', async () => (await import('./fleet/fleet.ts')).usageFleet),
+  fleetCommand(
+    'incidents',
+    'Print the faults, those of one kind as one line.',
+    async () => (await import('./fleet/fleet.ts')).incidentsFleet,
+  ),
   {
     name: 'config check',
     summary: 'Check flags, environment and file; print nothing when everything is valid.',

@@ -32,9 +32,12 @@ export interface FleetNode {
   readonly seenAt?: string;
   /** Group on the map: zone, rack or pool. */
   readonly group?: string;
-  /** Devices without their parts, by state. */
+  /** Devices that can be held, by state: parts in place of their whole. */
   readonly devices: Readonly<Partial<Record<DisplayState, number>>>;
+  readonly families: readonly string[];
   readonly models: readonly string[];
+  /** Namespaces whose pods hold its devices now. */
+  readonly namespaces: readonly string[];
   readonly held?: number;
   /** 0 to 1, mean over its devices that report it. */
   readonly utilizationRatio?: number;
@@ -55,6 +58,8 @@ export interface NodeFault {
   readonly driver?: string;
   readonly firmware?: string;
   readonly condition: string;
+  /** Where in the device, or which of several: a port. */
+  readonly part?: string;
   readonly reason: string;
   readonly severity: Severity;
   readonly remedy?: Remedy;

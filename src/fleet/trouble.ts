@@ -11,11 +11,11 @@ export class PrometheusTrouble extends Error {
 }
 
 const STATUSES: Readonly<Record<number, readonly [cause: string, remedy: string]>> = {
-  401: ['it does not accept the credentials', 'Check --token-file, or the certificate of --client-cert-file.'],
+  401: ['it does not accept the credentials', 'Check --token-file, or the certificate of --cert-file.'],
   403: ['the credentials have no right to this', 'Give them the right to query, and check --tenant.'],
   404: ['there is no query API at this address', 'Add the path before /api/v1 to --prometheus, such as /prometheus.'],
   422: ['it cannot evaluate the query', 'Load deploy/rules.yaml, and see --query.max-samples and --query.timeout of Prometheus.'],
-  429: ['it takes no more queries now', 'Raise its limit of queries for this tenant, or --interval.'],
+  429: ['it takes no more queries now', 'Raise its limit of queries for this tenant.'],
   503: ['it is not ready, or aborted the query', 'Wait until Prometheus has started, and see its log.'],
 };
 

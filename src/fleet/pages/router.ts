@@ -30,7 +30,13 @@ export function fleetPages(sources: FleetSources, assets: Assets = createAssets(
     return send(request, response, fleetDocument(frame(), { title: message, body }), status);
   };
   const notRead = (request: IncomingMessage, response: ServerResponse): Promise<void> =>
-    sendError(request, response, 503, 'not-ready', 'Prometheus has not answered yet: nothing is known of the fleet.');
+    sendError(
+      request,
+      response,
+      503,
+      'not-ready',
+      `Nothing is known of the fleet. Prometheus: ${sources.trouble?.() ?? 'it has not answered yet'}.`,
+    );
   const router = Router();
   router.use(withErrorPage(showError));
   router.use(assets.router);

@@ -11,6 +11,8 @@ export interface FleetSources {
   readonly version: string;
   /** The latest fleet; undefined before the first answer. */
   fleet(): Fleet | undefined;
+  /** Why the latest read failed. */
+  trouble?(): string | undefined;
   /** What a person has to know first. */
   sentence(fleet: Fleet): string;
   /** Nodes that a filter leaves, in their order. */

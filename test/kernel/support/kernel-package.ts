@@ -35,7 +35,7 @@ export function findKernel(programs: readonly string[] = [], devices: readonly s
   if (absent !== undefined) return { missing: `there is no ${absent}` };
   // The guest's first program runs where there is no library yet.
   const busybox = readFileSync(execFileSync('which', ['busybox'], { encoding: 'utf8' }).trim());
-  if (busybox.includes('ld-linux')) return { missing: 'busybox needs libraries here: the package busybox-static has one that does not' };
+  if (hasInterpreter(busybox)) return { missing: 'busybox needs libraries here: the package busybox-static has one that does not' };
   const known = spawnSync('qemu-system-x86_64', ['-device', 'help'], { encoding: 'utf8' }).stdout;
   const unknown = devices.find((device) => !known.includes(`name "${device}"`));
   if (unknown !== undefined) return { missing: `this QEMU does not emulate ${unknown}` };
@@ -52,6 +52,12 @@ export function findKernel(programs: readonly string[] = [], devices: readonly s
   const failure = existsSync(folder) ? undefined : fetchKernel(name, release, folder);
   if (failure !== undefined) return { missing: failure };
   return { kernel: { release, image: join(folder, 'vmlinuz'), modules: join(folder, 'lib/modules', release) } };
+}
+
+/** Whether a program of ELF (64 bits) names a loader of libraries, in a header of type PT_INTERP. A static one can have the name of it in its texts. */
+function hasInterpreter(program: Buffer): boolean {
+  const [start, size, count] = [Number(program.readBigUInt64LE(32)), program.readUInt16LE(54), program.readUInt16LE(56)];
+  return Array.from({ length: count }, (_, at) => program.readUInt32LE(start + at * size)).includes(3);
 }
 
 /** Why the package could not be had; undefined when what is needed of it now lies in `folder`. */

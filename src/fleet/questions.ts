@@ -1,0 +1,57 @@
+import { quoted } from './promql.ts';
+
+export interface Question {
+  /** What it is about, for people: `health of devices`. */
+  readonly about: string;
+  readonly expr: string;
+  /** Without an answer nothing lacks: not everybody has these series. */
+  readonly isOptional?: true;
+}
+
+const DAY = '[1d]';
+
+/** All that a fleet is made of: series that rules recorded, at one moment. `groupLabel`: the label of kube_node_labels that groups nodes on the map. */
+export const questionsOf = (groupLabel: string) =>
+  ({
+    heard: { about: 'agents that answer', expr: 'node:device_agent_heard:timestamp_seconds' },
+    wasHeard: { about: 'agents of the last day', expr: `last_over_time(node:device_agent_heard:timestamp_seconds${DAY})` },
+    reads: { about: 'reads of the agents', expr: 'node:device_agent_snapshots:changes5m' },
+    levels: { about: 'health of devices', expr: 'node:devices_by_level:count' },
+    heldLevels: { about: 'devices that are held', expr: 'node:devices_held_by_level:count' },
+    devices: { about: 'devices of the last day', expr: `last_over_time(node:devices_without_parts:count${DAY})` },
+    use: { about: 'use of devices', expr: 'node:device_utilization_ratio:avg' },
+    faults: { about: 'faults', expr: 'device:device_fault:since_timestamp_seconds' },
+    hit: { about: 'holders of faulty devices', expr: 'device:device_fault_holder:max' },
+    namespaces: {
+      about: 'namespaces on nodes',
+      expr: 'count by (cluster, node, holder_namespace) (device:container_device_allocation:max)',
+    },
+    heldNow: { about: 'devices of namespaces', expr: 'namespace:devices_held:count' },
+    heldHours: { about: 'device hours of namespaces', expr: `sum_over_time(namespace:device_held:hours_per_minute${DAY})` },
+    idleHours: { about: 'idle hours of namespaces', expr: `sum_over_time(namespace:device_idle:hours_per_minute${DAY})` },
+    idleCost: {
+      about: 'idle cost of namespaces',
+      expr: `sum by (cluster, holder_namespace) (sum_over_time(namespace:device_idle_cost_per_hour:rate5m${DAY})) / 60`,
+      isOptional: true,
+    },
+    outliers: { about: 'devices and their twins', expr: '{__name__=~"device:device_.*:outlier"}' },
+    medians: { about: 'devices and their twins', expr: '{__name__=~"twins:device_.*:median"}' },
+    groups: {
+      about: 'groups of nodes',
+      expr: `max by (cluster, node, ${groupLabel}) (kube_node_labels{${groupLabel}!=""})`,
+      isOptional: true,
+    },
+  }) as const satisfies Readonly<Record<string, Question>>;
+
+export type QuestionName = keyof ReturnType<typeof questionsOf>;
+
+/** A series of one node. An empty label is none. */
+export const ofNode = (name: string, { cluster = '', node }: { readonly cluster?: string | undefined; readonly node: string }): string =>
+  `${name}{cluster=${quoted(cluster)},node=${quoted(node)}}`;
+
+/** Series of the containers of a namespace, or of one pod, however the scrape named their labels. */
+export function ofHolder(name: string, namespace: string, pod: string | undefined): string {
+  const of = (prefix: string): string =>
+    `${name}{${prefix}namespace=${quoted(namespace)}${pod === undefined ? '' : `,${prefix}pod=${quoted(pod)}`}${prefix === '' ? ',exported_namespace="",workload_namespace=""' : ''}}`;
+  return ['', 'exported_', 'workload_'].map(of).join(' or ');
+}
