@@ -54,8 +54,7 @@ function dataOf(body: unknown): { readonly data: Data; readonly warnings: readon
   return { data, warnings: [...textsOf(warnings), ...textsOf(infos)] };
 }
 
-const textsOf = (value: unknown): readonly string[] =>
-  Array.isArray(value) ? value.filter((text) => typeof text === 'string') : [];
+const textsOf = (value: unknown): readonly string[] => (Array.isArray(value) ? value.filter((text) => typeof text === 'string') : []);
 
 function listOf({ resultType, result }: Data, expected: string): readonly Readonly<Record<string, unknown>>[] {
   if (resultType !== expected || !Array.isArray(result)) throw notPrometheus(`the answer is no ${expected}`);

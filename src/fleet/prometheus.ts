@@ -121,7 +121,9 @@ function take(response: IncomingMessage, { mostBytes, resolve, failed }: Taking)
     bytes += part.length;
     parts.push(part);
     if (bytes > mostBytes)
-      response.destroy(new PrometheusTrouble(`the answer has more than ${mostBytes} bytes`, 'Load deploy/rules.yaml; or ask for one cluster only.'));
+      response.destroy(
+        new PrometheusTrouble(`the answer has more than ${mostBytes} bytes`, 'Load deploy/rules.yaml; or ask for one cluster only.'),
+      );
   });
   response.on('error', failed);
   response.on('end', () => resolve({ status: response.statusCode ?? 0, text: Buffer.concat(parts).toString() }));

@@ -101,7 +101,7 @@ export function firstOf(list: readonly Html[], most: number): Html {
 const MOST_HIT = 3;
 export const hitHtml = (hit: readonly string[]): Html | undefined => (hit.length === 0 ? undefined : firstOf(hit.map(podLink), MOST_HIT));
 
-/** `GPU 3 has Xid (Xid79) · since 16:55:00, 12 min`. */
+/** `GPU 3 ThermalSlowdown HwThermal · since 16:55:00, 12 min`. */
 export const faultHtml = ({ name, condition, reason, since }: NodeFault, nowMs: number): Html =>
   html`${name} <b>${condition}</b> <span class="soft">${reason}</span>${
     since === undefined ? undefined : html` <span class="soft">· since ${clock(since, nowMs)}, ${age(Date.parse(since), nowMs)}</span>`
