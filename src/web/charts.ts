@@ -27,7 +27,7 @@ function showAt(share: number | undefined): void {
       cursor?.setAttribute('x2', x);
     }
     const atMs = Number(from) + (share ?? 0) * (Number(until) - Number(from));
-    if (note !== null && note !== undefined) note.textContent = share === undefined ? '' : clockText(atMs, atMs);
+    if (note !== null && note !== undefined) note.textContent = share === undefined ? '' : clockText(atMs, Number(until));
     showValues(plot, share);
   }
 }

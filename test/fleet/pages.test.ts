@@ -43,7 +43,7 @@ describe('page of a fleet', () => {
       'Does not answer heard 19 min ago',
       'H100 SXM nvidia gpu 160 120 22 2 16 3',
       'training 80 900.4 h 310.2 h 775.50 EUR',
-      'clock 1.2 GHz, its twins 2 GHz',
+      'clock 1.2 GHz, its twins 1.98 GHz',
     ])
       expect(read).toContain(told);
     expect(read).toMatch(/data of 12:00:00 , 15 s old/);

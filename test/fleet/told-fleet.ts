@@ -100,7 +100,7 @@ export function sourcesOf(fleet: Fleet | undefined, more: Partial<FleetSources> 
           title: 'Busy',
           metric: 'device_utilization_ratio',
           times: HOURS,
-          lines: [{ name: '', values: HOURS.map((_, at) => (at > 60 && at < 70 ? null : 0.5 + 0.4 * Math.sin(at / 5))) }],
+          lines: [{ name: '', values: HOURS.map((_, at) => (at > 80 && at < 86 ? null : 0.5 + 0.4 * Math.sin(at / 5))) }],
         },
         {
           title: 'Temperature',
