@@ -15,7 +15,7 @@ export interface PodResourcesPoller {
   refresh(): Promise<void>;
   /**
    * From now on also asks when the checkpoint or a CDI spec is written, when the socket is replaced, when a back-off ends, and at most
-   * four seconds later while a container holds a device: nothing else tells its end.
+   * five seconds later while a container holds a device: nothing else tells its end.
    */
   watch(): void;
   /** Ends the hold of pods whose devices the kubelet does not know any more. */
@@ -54,7 +54,7 @@ export interface PollerSettings {
 export type Cause = 'request' | 'change' | 'look';
 
 /** Time between two looks while holders come and go, and when they have not changed for `calmAfter`. A look asks only who holds what. */
-const LOOK_MS = { busy: 500, calm: 4_000, calmAfter: 60_000 } as const;
+const LOOK_MS = { busy: 500, calm: 5_000, calmAfter: 60_000 } as const;
 
 /** Failures in which the kubelet itself answered, so it was not restarted. */
 const SAME_KUBELET: ReadonlySet<PodResourcesReason> = new Set(['rate-limited', 'too-large', 'unimplemented']);

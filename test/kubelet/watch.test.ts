@@ -47,7 +47,7 @@ describe('a poller that watches', () => {
     await until(() => causes.length === 3);
     clock.advance(500);
     kubelet.removePod('ml', 'short');
-    clock.advance(3_500);
+    clock.advance(4_500);
     await until(() => !holds(poller, 'short'));
     expect(causes).toEqual(['request', 'look', 'look', 'look']);
     clock.advance(5_000);

@@ -1,4 +1,4 @@
-import { type BigIntStats, closeSync, constants, fstatSync, openSync, writeFile } from 'node:fs';
+import { type BigIntStats, close, constants, fstat, lstat, open, writeFile } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { crc32 } from 'node:zlib';
@@ -40,6 +40,8 @@ interface Left {
   /** Size of the text with which this run replaced the file. */
   readonly wholeBytes: number;
   readonly file: Pick<BigIntStats, 'ino' | 'size' | 'mtimeNs'>;
+  /** Descriptor of the file, from the first line that was added on. */
+  readonly opened?: number;
 }
 
 /** The lines after the first state may have this multiple of its size, or {@link LEAST_LOG_BYTES}. Then the file is replaced. */
@@ -47,8 +49,15 @@ const LOG_PART = 8;
 const LEAST_LOG_BYTES = 262_144;
 /** Longest time in which the main thread prepares a write before other work goes on. */
 const TURN_MS = 1;
-/** Only the write waits for the disk, in a thread: each such wait wakes two threads. */
-const append: (file: number, line: string) => Promise<void> = promisify(writeFile);
+const BIGINT = { bigint: true } as const;
+/** A directory that hangs, hangs a thread of the pool only. Each wait wakes two threads, so that a file stays open. */
+const disk = {
+  open: promisify(open),
+  statOf: promisify(lstat) as (path: string, options: typeof BIGINT) => Promise<BigIntStats>,
+  statOfOpen: promisify(fstat) as (file: number, options: typeof BIGINT) => Promise<BigIntStats>,
+  append: promisify(writeFile) as (file: number, line: string) => Promise<void>,
+  close: promisify(close),
+};
 
 /**
  * A state on disk that changes in few places. The file has a header, the complete state, and one line for each later write with what
@@ -91,6 +100,8 @@ export class SavedStateFile {
       return this.#left === undefined ? `the state is larger than ${this.#maxBytes} bytes` : undefined;
     } catch (error) {
       return error instanceof Error ? error.message : String(error);
+    } finally {
+      if (left?.opened !== undefined && left.opened !== this.#left?.opened) await disk.close(left.opened).catch(() => undefined);
     }
   }
 
@@ -99,16 +110,21 @@ export class SavedStateFile {
     const line = await lineOf(headerOf(this.#format, this.#bootId), sections, left);
     const most = Math.min(this.#maxBytes, left.wholeBytes + Math.max(LEAST_LOG_BYTES, LOG_PART * left.wholeBytes));
     if (Number(left.file.size) + Buffer.byteLength(line) > most) return undefined;
-    const file = openNow(this.#path, constants.O_WRONLY | constants.O_APPEND | constants.O_DSYNC);
-    if (file === undefined) return undefined;
+    const opened =
+      left.opened ??
+      (await disk.open(this.#path, constants.O_WRONLY | constants.O_APPEND | constants.O_DSYNC | SAFE).catch(() => undefined));
+    if (opened === undefined) return undefined;
+    let next: Left | undefined;
     try {
       const { ino, size, mtimeNs } = left.file;
-      const now = fstatSync(file, { bigint: true });
-      if (now.ino !== ino || now.size !== size || now.mtimeNs !== mtimeNs) return undefined;
-      await append(file, line);
-      return { ...left, sections, file: fstatSync(file, { bigint: true }) };
+      const now =
+        left.opened === undefined ? await disk.statOfOpen(opened, BIGINT) : await disk.statOf(this.#path, BIGINT).catch(() => undefined);
+      if (now?.ino !== ino || now.size !== size || now.mtimeNs !== mtimeNs) return undefined;
+      await disk.append(opened, line);
+      next = { ...left, sections, opened, file: await disk.statOfOpen(opened, BIGINT) };
+      return next;
     } finally {
-      closeSync(file);
+      if (next === undefined && left.opened === undefined) await disk.close(opened).catch(() => undefined);
     }
   }
 
@@ -243,12 +259,3 @@ const IGNORED: Readonly<Record<FileProblemCode, SavedIgnored>> = {
   unreadable: 'unreadable',
   timeout: 'unreadable',
 };
-
-/** Undefined when the file cannot be opened. */
-function openNow(path: string, flags: number): number | undefined {
-  try {
-    return openSync(path, flags | SAFE);
-  } catch {
-    return undefined;
-  }
-}

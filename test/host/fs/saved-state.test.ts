@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { appendFileSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
@@ -232,6 +232,38 @@ describe('a saved state', () => {
     expect(await bodyOf()).toEqual(large(0));
     expect(await file().write(changed())).toBeUndefined();
     expect(await bodyOf()).toEqual(changed());
+  });
+
+  it('never lets the program wait for the disk: a directory that hangs stops no scrape', () => {
+    const program = `
+      const { openSync, closeSync } = await import('node:fs');
+      const { SavedStateFile } = await import(${JSON.stringify(new URL('../../../dist/host/fs/saved-state.js', import.meta.url).href)});
+      const file = new SavedStateFile(...${JSON.stringify([path(), FORMAT, 'boot', 16 * MIB])});
+      await new Promise(setImmediate);
+      console.error('writes');
+      if (process.argv[1] === 'waits') closeSync(openSync(${JSON.stringify(folder)}, 'r'));
+      for (const turn of [0, 1, 2, 3]) console.log(await file.write({ times: { turn } }, undefined, turn === 3));`;
+    const told = (word: string) =>
+      spawnSync(process.execPath, ['--trace-sync-io', '--input-type=module', '-e', program, word], { encoding: 'utf8' });
+    const waits = ({ stdout, stderr }: ReturnType<typeof told>): readonly string[] => {
+      expect(stdout).toBe('undefined\n'.repeat(4));
+      return stderr.split('writes\n')[1]?.match(/\w+Sync(?= \(node:fs)/g) ?? [];
+    };
+    expect(waits(told('waits'))).toEqual(['openSync', 'closeSync']);
+    expect(waits(told('never'))).toEqual([]);
+  });
+
+  it('has one descriptor, and none after the last write', async () => {
+    const one = file();
+    const isOpen = (): boolean =>
+      readdirSync('/proc/self/fd').some((name) => {
+        const { ino, dev } = statSync(`/proc/self/fd/${name}`, { throwIfNoEntry: false }) ?? {};
+        return ino === inode() && dev === statSync(path()).dev;
+      });
+    for (const turn of [0, 1, 2]) await one.write(large(turn));
+    expect(isOpen()).toBe(true);
+    await one.write(large(3), undefined, true);
+    expect(isOpen()).toBe(false);
   });
 
   it('is one state and no further line after the last write', async () => {
