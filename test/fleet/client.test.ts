@@ -125,7 +125,7 @@ describe('the server of a fleet', () => {
     await watch.start();
     watch.stop();
     const text = await page();
-    expect(text).toContain('Last known: The only node is well');
+    expect(text).toContain('Last known: No fault is known of 1 node, but not everything was read');
     expect(text).toContain('it is not ready, or aborted the query (status 503)');
     expect((await fetch(url, { method: 'POST' })).status).toBe(405);
     expect((await fetch(new URL('healthz', url))).status).toBe(200);

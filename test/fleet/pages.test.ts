@@ -91,7 +91,7 @@ describe('page of a fleet', () => {
   });
 
   it('says that nothing is known before the first answer, and names no node that is not there', async () => {
-    expect(await ask(undefined, '/')).toMatchObject({ status: 503, text: expect.stringContaining('nothing is known of the fleet') });
+    expect(await ask(undefined, '/')).toMatchObject({ status: 503, text: expect.stringContaining('Nothing is known of the fleet') });
     expect(await ask(fleetOf(3), '/nodes/none')).toMatchObject({
       status: 404,
       text: expect.stringContaining('Prometheus knows no such node.'),

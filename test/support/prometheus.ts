@@ -41,7 +41,7 @@ export async function startPrometheus(
   const port = await freePort();
   const options = [
     `--config.file=${directory}/prometheus.yml`,
-    `--storage.tsdb.path=${directory}/data`,
+    ...(flags.some((flag) => flag.startsWith('--storage.tsdb.path=')) ? [] : [`--storage.tsdb.path=${directory}/data`]),
     `--web.listen-address=127.0.0.1:${port}`,
     ...flags,
   ];

@@ -59,7 +59,9 @@ export class KernelMachine extends Guest {
 
   /** How many files below a directory of RDMA devices the agent keeps open; of all when no name is given. */
   async keptFiles(device = ''): Promise<number> {
-    return Number(await this.run(`ls -l /proc/$(cat /run/agent.pid)/fd 2> /dev/null | grep -c '/infiniband/${device}' || true`));
+    // Its readers are its children.
+    const processes = 'for p in $(cat /run/agent.pid) $(pgrep -P $(cat /run/agent.pid)); do ls -l /proc/$p/fd; done';
+    return Number(await this.run(`(${processes}) 2> /dev/null | grep -c '/infiniband/${device}' || true`));
   }
 
   async descriptors(): Promise<number> {
