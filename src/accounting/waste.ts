@@ -43,7 +43,7 @@ export function wasteSentence({ rows, total, currency }: Report, nameOf = ({ nam
   const most = rows.reduce<UsageRow | undefined>((a, b) => (a === undefined || b.idleShareSeconds > a.idleShareSeconds ? b : a), undefined);
   const who =
     most === undefined || most.idleShareSeconds <= 0 ? '' : `: ${hours(most.idleShareSeconds)} of them ${nameOf(most) || 'without a name'}`;
-  const cost = total.idleCost === undefined ? '' : ` They cost ${moneyText(total.idleCost, currency)}.`;
+  const cost = total.idleCost === undefined ? '' : ` Idle cost: ${moneyText(total.idleCost, currency)}.`;
   return `${hours(idleShareSeconds)} of ${whole} idle${who}${end}${cost}`;
 }
 

@@ -18,7 +18,7 @@ describe('the sentence about waste', () => {
   it('says how much was idle, and who had most of it', () => {
     expect(wasteSentence(of([training, notebook]))).toBe('12 of 40 device hours idle: 7 of them research/notebook-3.');
     expect(wasteSentence(of([training, notebook], { prices: { toy: 2 }, currency: 'EUR' }))).toBe(
-      '12 of 40 device hours idle: 7 of them research/notebook-3. They cost 24.00 EUR.',
+      '12 of 40 device hours idle: 7 of them research/notebook-3. Idle cost: 24.00 EUR.',
     );
     expect(wasteSentence(of([]))).toBeUndefined();
   });

@@ -128,7 +128,7 @@ export function usageTable({ by, rows, total, currency = '' }: Printed): string 
     busiest(row),
     hours(row.unobservedSeconds),
     energy(row),
-    ...(hasCost ? [money(row.cost), money(row.idleCost)] : []),
+    ...(hasCost ? [money(row.cost), money(row.idleRatio === undefined ? undefined : row.idleCost)] : []),
   ];
   return textTable([
     [by.startsWith('label:') ? by : by.toUpperCase(), ...head, ...tail],

@@ -75,7 +75,7 @@ function line(row: UsageRow, name: Html | string, hasCost: boolean, currency = '
   const busy = enginesOf(row)
     .slice(0, MOST_ENGINES)
     .map(([engine, seconds]) => `${engine} ${hours(seconds)}`);
-  return html`<th scope="row">${name}</th>${numberCell('Device time', hours(shareSeconds))}${partsCell(row)}${numberCell('Idle', idleRatio === undefined ? undefined : `${Math.round(idleRatio * 100)} %`)}${numberCell('Busy', busy.length === 0 ? undefined : busy.join(', '))}<td class="num" data-label="Not observed"${because === '' ? undefined : html` title="${because}"`}>${hours(unobservedSeconds)}</td>${energyCell(row)}${hasCost ? html`${numberCell('Cost', money(cost))}${numberCell('Idle cost', money(idleCost))}` : undefined}`;
+  return html`<th scope="row">${name}</th>${numberCell('Device time', hours(shareSeconds))}${partsCell(row)}${numberCell('Idle', idleRatio === undefined ? undefined : `${Math.round(idleRatio * 100)} %`)}${numberCell('Busy', busy.length === 0 ? undefined : busy.join(', '))}<td class="num" data-label="Not observed"${because === '' ? undefined : html` title="${because}"`}>${hours(unobservedSeconds)}</td>${energyCell(row)}${hasCost ? html`${numberCell('Cost', money(cost))}${numberCell('Idle cost', idleRatio === undefined ? undefined : money(idleCost))}` : undefined}`;
 }
 
 /** Color never speaks alone: the label has the shares, and the cells beside it the times. */
