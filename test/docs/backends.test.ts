@@ -1,9 +1,13 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments, stringify } from 'yaml';
+import { usageView } from '../../src/server/api/usage.ts';
+import { containerEntry, HOUR_MS, START_MS, usageReport } from '../accounting/sample.ts';
 import { manifestOf, render, whyNoHelm } from '../support/chart.ts';
+import { isInstalled } from '../support/installed.ts';
 import { PROMTOOLS, promtool, testRules } from '../support/promtool.ts';
 import { unless } from '../support/skipped.ts';
 import { contract } from './named-series.ts';
@@ -54,6 +58,19 @@ const blocks = [...text.matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(([, block])
 const blockWith = (words: string): string => blocks.find((block) => block.includes(words)) ?? '';
 
 describe('the blocks of the backends', () => {
+  const hasJq = isInstalled('jq');
+  it.skipIf(!hasJq)(`make the table of FOCUS of what has a price${unless(hasJq, 'jq is not installed')}`, () => {
+    const [, program = ''] = /^device-agent usage .*? \| (jq [\s\S]*?)^```$/m.exec(text) ?? [];
+    const untilMs = START_MS + 4 * HOUR_MS;
+    const span = { sinceMs: START_MS, untilMs, by: 'pod' as const, prices: { toy: 2 }, currency: 'EUR' };
+    const free = containerEntry(3, { pod: 'free', device: 'wire/a' });
+    const report = { ...usageReport([containerEntry(3), free], span), ledger: { damagedLines: 0, newerFiles: 0 } };
+    const table = execFileSync('sh', ['-c', program], { input: JSON.stringify(usageView(report)), encoding: 'utf8' });
+    const [head, ...rows] = table.trimEnd().split('\n');
+    expect(head).toMatch(/^"BilledCost","BillingCurrency",/);
+    expect(rows).toEqual(['6,"EUR","2026-11-23T12:00:00.000Z","2026-11-23T16:00:00.000Z",3,"Hours","ml/train-0","Compute"']);
+  });
+
   it('name series that exist', () => {
     const names = [...text.matchAll(/\b(?:container_)?device_[a-z_]+\b/g)].map(([name]) => name);
     const known = names.filter((name) => /_(total|bytes|celsius|watts|ratio|allocation|health|healthy|info)$/.test(name));
