@@ -6,7 +6,7 @@
 # Versions: transformprocessor and groupbyattrsprocessor 0.161.0 of opentelemetry-collector-contrib. The feature gate ottl.set.allowNil is on since 0.158.
 # Seen: the statement adds an attribute with the empty value, or empties one that was there. A condition `attributes["a"] == nil` holds before and after it,
 #   `!= nil` and `== ""` do not hold. groupbyattrs sees the attribute: series without the label get a resource of their own, with an empty attribute.
-# Why it matters: the recipe of docs/opentelemetry.md copies labels of Prometheus, and many series do not have them: a condition on the source is needed in
+# Why it matters: the recipe of docs/backends.md copies labels of Prometheus, and many series do not have them: a condition on the source is needed in
 #   each such statement, or each series of the agent itself gets an empty hw.id.
 set -euo pipefail
 

@@ -1,5 +1,13 @@
 import { minutes, seconds } from '../model/duration.ts';
-import { constant, durationOption, integerOption, listOption, type OptionSpecs, type OptionValues } from '../model/options.ts';
+import {
+  constant,
+  durationOption,
+  integerOption,
+  listOption,
+  type OptionSpecs,
+  type OptionValues,
+  stringOption,
+} from '../model/options.ts';
 
 export const usageOptions = {
   /** Each scraper must see the 0 from which the totals grow. */
@@ -11,6 +19,7 @@ export const usageOptions = {
   ),
   'keep-days': integerOption(30, 'Days for which the ledger keeps what containers used.', 1, 3650),
   'keep-mib': integerOption(32, 'Size of the ledger, in MiB. The oldest entries go first.', 1, 4096),
+  currency: stringOption('', 'Currency of `usage.prices`, as reports show it, such as EUR. Empty: none is shown.'),
   labels: listOption([], 'Labels of pods that the ledger keeps, for `usage --by label:NAME`. They come from the Pods API of the kubelet.'),
   'idle-after': durationOption(minutes(30), 'Time without work after which a held device has the condition IdleHeld.'),
   'busy-after': durationOption(minutes(5), 'Time of work without a holder after which a device has the condition BusyWithoutHolder.'),

@@ -2,6 +2,7 @@ import type { LineLog, LineLogRead } from '../host/fs/line-log.ts';
 import { addValues, subtractValues, type Value } from '../model/metric.ts';
 import { accountKey, DAY_MS, entryReader, type LedgerEntry } from './ledger.ts';
 import type { Grouping, UsageQuery } from './query.ts';
+import { type UnobservedReason, unobservedReason } from './unobserved.ts';
 
 /** Use of devices by one group. Seconds count for each device: two devices for one hour give 7,200 s. An unknown amount is absent. */
 export interface UsageRow {
@@ -18,6 +19,8 @@ export interface UsageRow {
   /** The part of the group in the idle time of shared devices. */
   readonly idleShareSeconds: number;
   readonly unobservedSeconds: number;
+  /** The same by its likeliest reason; absent where all was observed. */
+  readonly unobservedBecause?: Readonly<Partial<Record<UnobservedReason, number>>>;
   readonly busySeconds: Readonly<Record<string, number>>;
   /** The part of the allocated time in which others used the devices by delegation. */
   readonly delegatedSeconds?: number;
@@ -38,6 +41,8 @@ export interface UsageReport {
   readonly by: Grouping;
   /** Present when the report is about one family. */
   readonly family?: string;
+  /** Of `cost` and `idleCost`, where the configuration names it. */
+  readonly currency?: string;
   /** Most idle share first. */
   readonly rows: readonly UsageRow[];
   readonly total: UsageRow;
@@ -47,6 +52,10 @@ export interface UsageReport {
 
 /** What an hour of a device costs, by family or by model. The price of the model has priority. */
 export type Prices = Readonly<Record<string, number>>;
+interface Priced {
+  readonly prices?: Prices;
+  readonly currency?: string;
+}
 
 /** The engines of a row with their busy seconds, the busiest first. */
 export const enginesOf = ({ busySeconds }: Pick<UsageRow, 'busySeconds'>): readonly (readonly [engine: string, seconds: number])[] =>
@@ -75,7 +84,7 @@ const MAX_ROWS = 10_000;
 const LEAST_OBSERVED = 0.05;
 export const HOUR_SECONDS = 3_600;
 
-type Span = Omit<UsageQuery, 'since'> & { readonly sinceMs: number; readonly untilMs: number; readonly prices?: Prices };
+type Span = Omit<UsageQuery, 'since'> & { readonly sinceMs: number; readonly untilMs: number } & Priced;
 
 /** Takes entries one after the other, in any order, and keeps of each account only what the span needs. */
 export class UsageReporter {
@@ -109,7 +118,7 @@ export class UsageReporter {
   }
 
   report(): UsageReport {
-    const { sinceMs, untilMs, by, family } = this.#span;
+    const { sinceMs, untilMs, by, family, currency = '' } = this.#span;
     const accounts = withoutTwins([...this.#accounts.values()]);
     const total = new Group('total');
     const groups = new Map<string, Group>();
@@ -124,7 +133,7 @@ export class UsageReporter {
     }
     const rows = [...groups.values()].map((group) => group.row()).sort(mostWasteFirst);
     return {
-      ...{ sinceMs, untilMs, by, ...(family !== undefined && { family }) },
+      ...{ sinceMs, untilMs, by, ...(family !== undefined && { family }), ...(currency !== '' && { currency }) },
       ...{ rows: rows.slice(0, MAX_ROWS), total: total.row() },
       leftOut: this.#leftOut + Math.max(0, rows.length - MAX_ROWS),
     };
@@ -144,7 +153,7 @@ export interface LedgerReport extends UsageReport {
 export async function reportOf(
   ledger: LineLog | undefined,
   live: Iterable<LedgerEntry>,
-  query: UsageQuery & { readonly prices?: Prices },
+  query: UsageQuery & Priced,
   nowMs: number,
 ): Promise<LedgerReport> {
   const sinceMs = nowMs - query.since;
@@ -238,6 +247,7 @@ class Group {
   readonly #sums = new Map<string, Value>();
   readonly #containers = new Set<string>();
   #idleShareSeconds = 0;
+  readonly #unobserved = new Map<UnobservedReason, number>();
   /** Absent until a device has a price. */
   #cost: { readonly cost: number; readonly idleCost: number } | undefined;
 
@@ -245,13 +255,18 @@ class Group {
     this.#name = name;
   }
 
-  add({ namespace, pod, container, uid = '' }: LedgerEntry, growth: Amounts, price: number | undefined): void {
+  add(entry: LedgerEntry, growth: Amounts, price: number | undefined): void {
+    const { namespace, pod, container, uid = '' } = entry;
     for (const [name, amount] of growth) this.#sums.set(name, addValues(this.#sums.get(name) ?? 0, amount));
     this.#containers.add([namespace, pod, container, uid].join('\u0000'));
     const of = (name: string): number => Number(growth.get(name) ?? 0);
     const allocated = of('allocatedSeconds') - of('delegatedSeconds');
     const idleShare = allocated === 0 ? 0 : (of('idleSeconds') * of('shareSeconds')) / allocated;
     this.#idleShareSeconds += idleShare;
+    if (of('unobservedSeconds') > 0) {
+      const reason = unobservedReason(entry);
+      this.#unobserved.set(reason, (this.#unobserved.get(reason) ?? 0) + of('unobservedSeconds'));
+    }
     if (price === undefined) return;
     const { cost, idleCost } = this.#cost ?? { cost: 0, idleCost: 0 };
     this.#cost = { cost: cost + of('shareSeconds') * (price / HOUR_SECONDS), idleCost: idleCost + idleShare * (price / HOUR_SECONDS) };
@@ -270,6 +285,7 @@ class Group {
       idleShareSeconds: this.#idleShareSeconds,
       busySeconds: Object.fromEntries(busy.map(([name, value]) => [name.slice(BUSY.length), Number(value)])),
       ...Object.fromEntries(SOMETIMES.flatMap((name) => (sums.has(name) ? [[name, sums.get(name)]] : []))),
+      ...(this.#unobserved.size > 0 && { unobservedBecause: Object.fromEntries(this.#unobserved) }),
       ...this.#cost,
     };
   }

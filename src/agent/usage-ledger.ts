@@ -27,7 +27,7 @@ export class UsageLedger {
   readonly #lease: StateLease;
   #damagedLines: number | undefined;
   #hour: number;
-  #prices: Prices;
+  #priced: { readonly prices: Prices; readonly currency: string };
   /** Ended accounts of the latest snapshot that have their last entry. */
   #ended: ReadonlySet<string> = new Set();
   #writing: Promise<void> = Promise.resolve();
@@ -44,7 +44,7 @@ export class UsageLedger {
     this.#store = store;
     this.#clock = clock;
     this.#hour = hourOf(clock.now());
-    this.#prices = prices;
+    this.#priced = { prices, currency: usage.currency };
     const changes = createChangeLog(logger);
     const path = ledgerDirectory(state.file);
     this.#log = path === undefined ? undefined : openLedger(path, usage, clock);
@@ -58,8 +58,8 @@ export class UsageLedger {
   }
 
   /** Reports have other prices from now on. */
-  configure({ prices }: Pick<AgentSettings, 'prices'>): void {
-    this.#prices = prices;
+  configure({ prices, usage }: Pick<AgentSettings, 'prices' | 'usage'>): void {
+    this.#priced = { prices, currency: usage.currency };
   }
 
   /**
@@ -82,7 +82,7 @@ export class UsageLedger {
   report(query: UsageQuery): Promise<LedgerReport> {
     const make = async (): Promise<LedgerReport> => {
       const snapshot = this.#store.snapshot();
-      const report = await reportOf(this.#log, entriesIn(snapshot), { ...query, prices: this.#prices }, this.#clock.now());
+      const report = await reportOf(this.#log, entriesIn(snapshot), { ...query, ...this.#priced }, this.#clock.now());
       const { damagedLines } = report.ledger;
       this.#damagedLines = damagedLines;
       this.#tell('damaged', damagedLines === 0 ? undefined : `${damagedLines} lines`);

@@ -46,6 +46,8 @@ describe('device-agent usage without an agent', () => {
         .split('\n')
         .map((line) => line.split(/ {2,}/)),
     ).toEqual([
+      ['1 of 2 device hours idle: 1 of them ml.'],
+      [''],
       ['NAMESPACE', 'CONTAINERS', 'DEVICE HOURS', 'IDLE HOURS', 'IDLE', 'BUSIEST ENGINE', 'UNOBSERVED HOURS', 'ENERGY KWH'],
       ['ml', '1', '2.00', '1.00', '50%', '-', '0.00', '0.50'],
       ['TOTAL', '1', '2.00', '1.00', '50%', '-', '0.00', '0.50'],
@@ -132,6 +134,7 @@ describe('the table and the CSV', () => {
     const [head = '', first = ''] = usageTable(priced).split('\n');
     expect(head).toContain('COST  IDLE COST');
     expect(first.split(/ {2,}/).slice(-2)).toEqual(['5.00', '2.50']);
+    expect(usageTable({ ...priced, currency: 'EUR' }).split('\n')[0]).toContain('COST EUR  IDLE COST EUR');
     expect(usageCsv(priced).split('\r\n')[0]).toContain('transmittedBytes,cost,idleCost');
     expect(head.includes('COST') && usageTable(report).includes('COST')).toBe(false);
   });

@@ -9,7 +9,7 @@ import { contract, documented, goldenValues, namedSeries } from './named-series.
 const PAGES = [
   ['docs/migration.md', ''],
   ['docs/prometheus.md', '## Kubernetes AI conformance\n'],
-  ['docs/opentelemetry.md', ''],
+  ['docs/backends.md', ''],
 ] as const;
 /** Words of the page that look like metrics. */
 const OTHERS = ['device_id', 'container_name'];

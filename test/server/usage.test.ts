@@ -98,8 +98,9 @@ describe('/usage', () => {
     await serve();
     const page = await (await fetch(`${started.url}/usage`)).text();
     expect(page).toMatch(
-      /ml\/<\/span><a href="\/pods\/ml\/train-0">train-0<\/a><\/th><td class="num" data-label="Device time">4 h( 0 min)?<.*data-label="Idle">\d+ %/,
+      /ml\/<\/span><a href="\/pods\/ml\/train-0">train-0<\/a><\/th><td class="num" data-label="Device time">4 h( 0 min)?<.*aria-label="100 % busy, 0 % idle, 0 % not observed".*data-label="Idle">\d+ %/,
     );
+    expect(page).toContain('<b>Nearly none of 4 device hours idle.</b>');
     expect(page).toContain('<a href="/api/usage?by=pod&amp;since=24h">JSON of this page</a>');
     expect((await fetch(`${started.url}/usage?by=namespace&since=2h`)).status).toBe(200);
     expect(await (await fetch(`${started.url}/usage?family=toy`)).text()).toContain(

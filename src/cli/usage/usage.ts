@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { ledgerDirectory, openLedger } from '../../accounting/ledger.ts';
 import { parseQuery, type UsageQuery } from '../../accounting/query.ts';
 import { energyOf, enginesOf, HOUR_SECONDS, reportOf, type UsageRow } from '../../accounting/report.ts';
+import { unobservedTexts, wasteSentence } from '../../accounting/waste.ts';
 import { UserError } from '../../errors.ts';
 import { systemClock } from '../../host/clock.ts';
 import { visible } from '../../model/one-line.ts';
@@ -18,6 +19,7 @@ export interface ApiReport {
   readonly since: string;
   readonly until: string;
   readonly by: string;
+  readonly currency?: string;
   readonly rows: readonly UsageRow[];
   readonly total: UsageRow;
   readonly leftOut: number;
@@ -39,7 +41,7 @@ export async function runUsage(context: CommandContext): Promise<Ending> {
   warn(context, report);
   const format = options.output;
   if (format === 'json') await output.write(`${JSON.stringify({ source, ...report }, exact, 2)}\n`);
-  else await output.write(format === 'csv' ? usageCsv(report) : usageTable(report));
+  else await output.write(format === 'csv' ? usageCsv(report) : `${aboutWaste(report)}${usageTable(report)}`);
   if (format === 'table') printAge(report.takenAt);
   return { status: 0 };
 }
@@ -60,7 +62,12 @@ async function reportFor(context: CommandContext, query: UsageQuery): Promise<Us
   if (directory === undefined || !existsSync(directory)) return { report: undefined, source: 'ledger' };
   if (refusal === undefined && options.read !== true)
     logger.warn('no agent answers; this is its ledger, and what runs since its latest entry is not in it');
-  const report = await reportOf(openLedger(directory, usage, systemClock), [], { ...query, prices }, systemClock.now());
+  const report = await reportOf(
+    openLedger(directory, usage, systemClock),
+    [],
+    { ...query, prices, currency: usage.currency },
+    systemClock.now(),
+  );
   const { usageView } = await import('../../server/api/usage.ts');
   return { report: usageView(report) as ApiReport, source: 'ledger' };
 }
@@ -92,17 +99,26 @@ function isRow(value: unknown): value is UsageRow {
 /** The part of a report that is printed. */
 interface Printed {
   readonly by: string;
+  readonly currency?: string;
   readonly rows: readonly UsageRow[];
   readonly total: UsageRow;
 }
 
 const KWH_JOULES = 3_600_000;
 
+/** What people want to know first, above the table: the waste, and why much of the time is not known. */
+function aboutWaste(report: Printed): string {
+  const sentence = wasteSentence(report);
+  if (sentence === undefined) return '';
+  const because = unobservedTexts(report.total).map((text) => `Not observed: ${text}.\n`);
+  return `${visible(sentence)}\n${because.join('')}\n`;
+}
+
 /** One line per group, most idle device hours first, and the total. Hours and kWh have two digits. */
-export function usageTable({ by, rows, total }: Printed): string {
+export function usageTable({ by, rows, total, currency = '' }: Printed): string {
   const hasCost = total.cost !== undefined;
   const head = ['CONTAINERS', 'DEVICE HOURS', 'IDLE HOURS', 'IDLE', 'BUSIEST ENGINE', 'UNOBSERVED HOURS', 'ENERGY KWH'];
-  const tail = hasCost ? ['COST', 'IDLE COST'] : [];
+  const tail = hasCost ? ['COST', 'IDLE COST'].map((name) => `${name} ${currency}`.trimEnd()) : [];
   const line = (row: UsageRow, name: string): string[] => [
     name,
     String(row.containers),
@@ -112,7 +128,7 @@ export function usageTable({ by, rows, total }: Printed): string {
     busiest(row),
     hours(row.unobservedSeconds),
     energy(row),
-    ...(hasCost ? [money(row.cost), money(row.idleCost)] : []),
+    ...(hasCost ? [money(row.cost), money(row.idleRatio === undefined ? undefined : row.idleCost)] : []),
   ];
   return textTable([
     [by.startsWith('label:') ? by : by.toUpperCase(), ...head, ...tail],

@@ -127,7 +127,7 @@ tbody th { font-weight: 600; } tbody tr:hover > * { background: color-mix(in srg
 tr.bad > :first-child { box-shadow: inset 4px 0 var(--bad-solid); } tr.warn > :first-child { box-shadow: inset 4px 0 var(--warn-solid); }
 #devices .why td { height: auto; padding: 0 .6rem 4px 1.9rem; border-top: 0; line-height: 1.35; overflow-wrap: anywhere; }
 .read { position: relative; display: flex; justify-content: space-between; gap: .4rem; line-height: 20px; } .read > span { min-width: 0; overflow: hidden; text-overflow: ellipsis; font-size: var(--tiny); color: var(--soft); } .read b { flex: none; font-weight: 400; }
-.bar { position: absolute; left: 0; bottom: 0; width: 100%; height: 2px; background: var(--line); } .bar rect { fill: var(--use); } .bar.hot rect { fill: var(--warn-solid); }
+.bar { position: absolute; left: 0; bottom: 0; width: 100%; height: 2px; background: var(--line); } .bar rect { fill: var(--use); } .bar.hot rect { fill: var(--warn-solid); } .parts svg { display: block; width: 100%; min-width: 7rem; height: .6rem; } .p-busy { fill: var(--use); } .p-idle { fill: var(--warn-solid); } .p-unknown { fill: var(--line); }
 .spark { display: block; width: 100%; height: 20px; }
 .spark path, .plot path { fill: none; stroke: var(--use); stroke-width: 1.5; vector-effect: non-scaling-stroke; stroke-linejoin: round; }
 .filter { display: flex; flex-wrap: wrap; align-items: center; gap: .4rem .6rem; padding: .35rem .6rem; border-bottom: 1px solid var(--line); }
