@@ -83,7 +83,7 @@ function valueHtml(device: DeviceView, state: Appearance, reading: DisplayReadin
 }
 
 /** `ThermalSlowdown` as people write it: `Thermal slowdown`. */
-const inWords = (type: string): string =>
+export const inWords = (type: string): string =>
   type
     .replace(/([a-z\d])([A-Z])(?=[a-z])/g, (_all, before: string, next: string) => `${before} ${next.toLowerCase()}`)
     .replace(/^(?:Gpu|Ecc)\b/, (word) => word.toUpperCase());

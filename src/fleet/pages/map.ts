@@ -1,5 +1,5 @@
 import { type Html, html } from '../../board/html.ts';
-import { levelHtml } from '../../board/map-html.ts';
+import { inWords, levelHtml } from '../../board/map-html.ts';
 import { compareNames } from '../../board/order.ts';
 import { mark, shape } from '../../board/state-html.ts';
 import type { FleetNode } from '../fleet.ts';
@@ -45,7 +45,7 @@ function tile(node: FleetNode): Html {
   return html`<li class="tile ${appearanceOf(state)}${held === 0 ? '' : ' held'}">${use === undefined ? undefined : levelHtml(Math.min(1, Math.max(0, use)))}<a href="${nodePath(node)}" tabindex="-1" title="${titleOf(node)}"><span class="n"><span class="t">${name}</span>${shape(appearanceOf(state))}</span>${
     isWell
       ? html`<span class="v">${percentText(use) ?? html`<small>use not known</small>`}</span>`
-      : html`<span class="v word">${faults[0]?.condition ?? stateName(state)}</span>`
+      : html`<span class="v word">${faults[0] === undefined ? stateName(state) : inWords(faults[0].condition)}</span>`
   }<span class="p">${held === undefined ? 'holders not known' : `${held} of ${devicesOf(node)} held`}</span></a></li>`;
 }
 

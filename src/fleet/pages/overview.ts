@@ -23,8 +23,10 @@ import {
 } from './parts.ts';
 
 /** Longer lists make a page slow. The worst come first, and the filter reaches the others. */
-const MOST_ROWS = 100;
+const MOST_ROWS = 50;
 const MOST_LINES = 20;
+/** Capacity, waste and map share a column: the first lines answer who wastes most. */
+const MOST_NAMESPACES = 10;
 const MOST_NODES = 4;
 const MOST_FAULTS = 2;
 
@@ -38,10 +40,9 @@ export interface OverviewView {
 /** The fleet in one page: what needs hands, where, who is hit, is it one fault or several, what is free, who wastes. */
 export function overviewPage(fleet: Fleet, { sentence, filter, shown }: OverviewView, frame: FleetFrame): string {
   const body = html`${problemsHtml(fleet.problems, frame)}<section class="say ${worstOf(frame)}" aria-label="State of the fleet"><h1>${isOld(frame) ? 'Last known: ' : undefined}${sentence}</h1></section>
-<div class="two"><div class="stack"><section class="card" id="table" aria-label="Nodes">${filterHtml(fleet, filter)}
+<div class="two"><div class="stack"><div id="faults">${faultsHtml(fleet)}</div><section class="card" id="nodes" aria-label="Nodes">${filterHtml(fleet, filter)}
 <p id="shown" class="soft">${shownText(fleet, shown)}</p>${nodesHtml(shown, frame.nowMs)}</section></div>
-<div class="stack">${mapHtml(shown)}<div id="faults">${faultsHtml(fleet)}</div></div></div>
-<div id="capacity">${capacityHtml(fleet.capacity)}</div><div class="two"><div id="namespaces">${namespacesHtml(fleet.namespaces)}</div>${outliersHtml(fleet)}</div>`;
+<div class="stack"><div id="capacity">${capacityHtml(fleet.capacity)}</div><div id="namespaces">${namespacesHtml(fleet.namespaces)}</div>${mapHtml(shown)}${outliersHtml(fleet)}</div></div>`;
   return fleetDocument(frame, { title: `Fleet: ${sentence}`, at: '/', body });
 }
 
@@ -117,7 +118,7 @@ function namespacesHtml(namespaces: readonly NamespaceUse[]): Html | undefined {
   if (namespaces.length === 0) return undefined;
   const hasCost = namespaces.some(({ idleCost }) => idleCost !== undefined);
   const rows = namespaces
-    .slice(0, MOST_LINES)
+    .slice(0, MOST_NAMESPACES)
     .map(
       (one) =>
         html`<th scope="row"><a href="${namespacePath(one.namespace)}">${one.namespace}</a>${one.cluster === undefined ? undefined : html` <small>${one.cluster}</small>`}</th>${numberCell('Devices now', one.devicesNow)}${numberCell('Held', hours(one.heldHours))}${numberCell('Idle', hours(one.idleHours))}${
@@ -127,7 +128,11 @@ function namespacesHtml(namespaces: readonly NamespaceUse[]): Html | undefined {
         }`,
     );
   const heads = ['Namespace', '#Devices now', '#Held', '#Idle', ...(hasCost ? ['#Idle cost'] : [])];
-  return card('Who wastes most', table(heads, rows), 'device hours of the last day');
+  return card(
+    'Who wastes most',
+    table(heads, rows),
+    `device hours of the last day${namespaces.length > rows.length ? `; ${namespaces.length - rows.length} more are not shown` : ''}`,
+  );
 }
 
 const METRICS: Readonly<Record<Outlier['what'], string>> = { clock: '_hertz', temperature: '_celsius', 'link errors': '' };

@@ -25,7 +25,7 @@ export interface FleetFrame extends Pick<PageFrame, 'pathOf' | 'version' | 'nowM
 /** A node that nothing is known of looks unknown, never well. */
 export const appearanceOf = (state: NodeState): Appearance => (state === 'silent' || state === 'old' ? 'unknown' : state);
 
-const NAMES: Readonly<Partial<Record<NodeState, string>>> = { silent: 'Does not answer', old: 'Not known', unknown: 'Not known' };
+const NAMES: Readonly<Partial<Record<NodeState, string>>> = { silent: 'Does not answer', old: 'No new data', unknown: 'Not known' };
 export const stateName = (state: NodeState): string => NAMES[state] ?? STATE_NAMES[appearanceOf(state)];
 export const stateMark = (state: NodeState): Html => mark(appearanceOf(state), stateName(state));
 
@@ -89,7 +89,7 @@ export function podLink(name: string): Html {
   const at = name.indexOf('/');
   if (at < 0) return html`${name}`;
   const [namespace, pod] = [name.slice(0, at), name.slice(at + 1)];
-  return html`<a class="soft ns" href="${namespacePath(namespace)}">${namespace}</a><span class="soft ns">/</span><a href="${podPath({ namespace, pod })}">${pod}</a>`;
+  return html`<a class="soft" href="${namespacePath(namespace)}">${namespace}</a><span class="soft">/</span><a href="${podPath({ namespace, pod })}">${pod}</a>`;
 }
 
 /** The first of a list, and how many more. */
