@@ -94,8 +94,7 @@ describe('device plugin and a kubelet that', () => {
     await until(() => listed(made.manager).join() === 't0=Healthy,t1=Unhealthy', 'the change arrived');
     made.manager.setFault(undefined, TOY.resource);
     made.manager.disconnect(TOY.resource);
-    await pause(50);
-    expect(made.plugin.stats().resources[0]?.streams).toBe(1);
+    await until(() => made.plugin.stats().resources[0]?.streams === 1, 'one stream is left');
   });
 
   it('is not there, then is', async () => {
