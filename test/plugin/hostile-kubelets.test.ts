@@ -2,13 +2,15 @@ import { existsSync, lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs
 import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { type Clock, systemClock } from '../../src/host/clock.ts';
+import { millis } from '../../src/model/duration.ts';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
 import { socketPath } from '../../src/plugin/registration/sockets.ts';
 import { makeRenamedSocket } from '../../src/sim/kubelet/sockets.ts';
 import type { RegistrationFault } from '../support/kubelet/device-manager.ts';
 import { listen } from '../support/kubelet/sockets.ts';
-import { until } from '../support/until.ts';
-import { type Bench, deviceState, listed, ownSockets, pause, setUp, TOY } from './support.ts';
+import { DEADLINE_MS, until } from '../support/until.ts';
+import { type Bench, deviceState, listed, ownSockets, pause, QUICK, setUp, TOY } from './support.ts';
 
 const OTHER: PluginResource = { ...TOY, resource: 'example.com/other', allowOverlap: true };
 const open: Bench[] = [];
@@ -16,8 +18,29 @@ afterEach(async () => {
   for (const bench of open.splice(0)) await bench.close();
 });
 
-function bench(): Bench {
-  const made = setUp({ resources: [TOY, OTHER] });
+/** How long an attempt waits for a stream. The clock of the tests never comes to it: `passStreamTimeout` says when. */
+const STREAM_TIMEOUT = millis(DEADLINE_MS);
+const streamTimers = new Set<() => void>();
+const clock: Clock = {
+  ...systemClock,
+  after(delayMs, run) {
+    if (delayMs !== STREAM_TIMEOUT) return systemClock.after(delayMs, run);
+    streamTimers.add(run);
+    return () => streamTimers.delete(run);
+  },
+};
+function passStreamTimeout(): void {
+  for (const run of [...streamTimers]) run();
+}
+
+/** `registerTimeoutMs`: short only for a kubelet that never answers, because a load delays one that does. */
+function bench(registerTimeoutMs = DEADLINE_MS): Bench {
+  streamTimers.clear();
+  const made = setUp({
+    resources: [TOY, OTHER],
+    streamTimeout: STREAM_TIMEOUT,
+    parts: { clock, timings: { ...QUICK, registerTimeoutMs } },
+  });
   open.push(made);
   made.store.publish([deviceState({ id: 't0' }), deviceState({ id: 't1' })]);
   return made;
@@ -44,12 +67,15 @@ const OF_ONE: readonly (readonly [string, RegistrationFault, string])[] = [
 
 describe('device plugin and a kubelet that', () => {
   it.each(OF_ONE)('%s: one line, the other resource goes on, recovery', async (_, fault, reason) => {
-    const made = bench();
+    const made = bench(reason === 'timeout' ? 2_500 : undefined);
     made.manager.setFault(fault, TOY.resource);
     await made.manager.start();
     made.plugin.start();
-    await until(() => attempts(made, reason) >= 2, 'it tried again');
     await until(() => isServed(made, OTHER.resource), 'the other is served');
+    await until(() => {
+      passStreamTimeout();
+      return attempts(made, reason) >= 2;
+    }, 'it tried again');
     const grant = await made.manager.allocate({ podUid: 'u', container: 'c', resource: OTHER.resource, count: 2 });
     expect(grant.deviceIds).toHaveLength(2);
     expect(attempts(made, 'ok', 1)).toBe(1);
@@ -57,6 +83,10 @@ describe('device plugin and a kubelet that', () => {
     expect(made.fields[0]).toMatchObject({ reason, resource: TOY.resource });
 
     made.manager.setFault(undefined, TOY.resource);
+    await until(() => {
+      if (reason === 'no-stream') passStreamTimeout();
+      return isServed(made, TOY.resource);
+    }, 'it is served, too');
     await allServed(made);
     await until(() => made.lines.length > 1, 'the end is said');
     expect(made.lines).toEqual([`begin ${TOY.resource}`, `end ${TOY.resource}`]);
@@ -94,8 +124,7 @@ describe('device plugin and a kubelet that', () => {
     await until(() => listed(made.manager).join() === 't0=Healthy,t1=Unhealthy', 'the change arrived');
     made.manager.setFault(undefined, TOY.resource);
     made.manager.disconnect(TOY.resource);
-    await pause(50);
-    expect(made.plugin.stats().resources[0]?.streams).toBe(1);
+    await until(() => made.plugin.stats().resources[0]?.streams === 1, 'one stream is left');
   });
 
   it('is not there, then is', async () => {
@@ -140,7 +169,7 @@ describe('device plugin and a kubelet that', () => {
   });
 
   it.each(['garbage', 'silence', 'hang-up', 'half-answer'] as const)('is no kubelet at all but %s', async (kind) => {
-    const made = bench();
+    const made = bench(800);
     await made.manager.impersonate(kind);
     made.plugin.start();
     await until(() => attempts(made, 'timeout') + attempts(made, 'unreachable') >= 2, 'it tried');

@@ -37,29 +37,32 @@ function procOf(processes: Readonly<Record<number, 'seen' | 'blind' | 'closed'>>
   return new ReplayedTree(root);
 }
 
+/** No search takes time, unless the test says so. */
+const STILL = (): number => 0;
+
 const at = (nowMs: number) => ({ nowMs, graceMs: 0 });
 
 describe('the search for clients', () => {
   it('finds the nodes of cards that processes have open', () => {
-    const search = new ClientSearch(procOf({ 7: 'seen' }), PACE);
+    const search = new ClientSearch(procOf({ 7: 'seen' }), PACE, STILL);
     expect(search.find(at(0))).toEqual([{ pid: 7, files: [{ fd: '4', node: 'renderD128' }] }]);
     expect([search.hidden, search.isRefused, search.isComplete]).toEqual([undefined, false, true]);
   });
 
   it.each(['blind', 'closed'] as const)('knows nothing of a process that is %s, and says so', (kind) => {
-    const search = new ClientSearch(procOf({ 7: kind, 8: 'seen' }), PACE);
+    const search = new ClientSearch(procOf({ 7: kind, 8: 'seen' }), PACE, STILL);
     expect(search.find(at(0)).map(({ pid }) => pid)).toEqual([8]);
     expect([search.hidden, search.isRefused, search.isComplete]).toEqual([REFUSED, false, false]);
   });
 
   it('does not take its own files for those of another process', () => {
-    const search = new ClientSearch(procOf({ 7: 'blind', 8: 'closed', 9: 'seen' }, 9), PACE);
+    const search = new ClientSearch(procOf({ 7: 'blind', 8: 'closed', 9: 'seen' }, 9), PACE, STILL);
     search.find(at(0));
     expect([search.hidden, search.isRefused]).toEqual([REFUSED, true]);
   });
 
   it('says the same at each search, whichever processes it lists', () => {
-    const search = new ClientSearch(procOf({ 7: 'blind', 8: 'blind', 9: 'seen' }, 9), { most: 1, everyMs: 0 });
+    const search = new ClientSearch(procOf({ 7: 'blind', 8: 'blind', 9: 'seen' }, 9), { most: 1, everyMs: 0 }, STILL);
     const told = [0, 10_000, 20_000, 30_000].map((nowMs) => {
       search.find(at(nowMs));
       return search.hidden;
@@ -112,7 +115,7 @@ describe('the search among processes with very many open files', () => {
 
   it('reads a bounded number of names, and finds the clients among the other processes', () => {
     const proc = new CrowdedProc({ 1: MANY, 2: MANY, 3: MANY, 4: MANY, 9: 20 }, [9]);
-    const search = new ClientSearch(proc, PACE, () => 0);
+    const search = new ClientSearch(proc, PACE, STILL);
     expect(search.find(at(0))).toEqual([{ pid: 9, files: [{ fd: '19', node: 'renderD128' }] }]);
     expect(proc.namesRead).toBeLessThan(20_000);
     expect([search.hidden, search.isComplete]).toEqual([TOO_MANY, false]);
@@ -130,7 +133,7 @@ describe('the search among processes with very many open files', () => {
 
   it('goes on in the next searches until it knows all files', () => {
     const proc = new CrowdedProc({ 1: 40_000, 9: 20 }, [1]);
-    const search = new ClientSearch(proc, PACE, () => 0);
+    const search = new ClientSearch(proc, PACE, STILL);
     const told = [0, 10_000, 20_000].map((nowMs) => [search.find(at(nowMs)).map(({ pid }) => pid), search.hidden]);
     expect(told).toEqual([
       [[], TOO_MANY],
@@ -142,7 +145,7 @@ describe('the search among processes with very many open files', () => {
 
   it('forgets a process that ends while its listing goes on', () => {
     const proc = new CrowdedProc({ 1: MANY, 9: 20 }, [1]);
-    const search = new ClientSearch(proc, PACE, () => 0);
+    const search = new ClientSearch(proc, PACE, STILL);
     search.find(at(0));
     proc.end(1);
     search.find(at(10_000));
@@ -158,11 +161,11 @@ describe('the search among processes with very many open files', () => {
         return super.link(path);
       }
     })({ 7: 1 }, [], guard);
-    new ClientSearch(watched, PACE).find(at(0));
+    new ClientSearch(watched, PACE, STILL).find(at(0));
     expect(steps).toEqual(['/nowhere/7/fd', 'call']);
 
     const proc = new CrowdedProc({ 7: 20, 9: 20, 10: 1_000 }, [7, 9, 10], new StepGuard(['/nowhere/7/fd']));
-    const search = new ClientSearch(proc, PACE);
+    const search = new ClientSearch(proc, PACE, STILL);
     const found = [0, 10_000].map((nowMs) => search.find(at(nowMs)).map(({ pid }) => pid));
     expect(found.at(-1)).toEqual([9, 10]);
     expect([search.hidden, search.isComplete]).toEqual([TOO_MANY, false]);

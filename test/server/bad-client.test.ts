@@ -2,6 +2,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { Connections } from '../../src/server/http/connections.ts';
+import { serverLimits } from '../../src/server/http/server.ts';
+import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { ask, bigExposition, connectTo, METRICS, start } from './asking.ts';
 
 const HEALTHZ = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n';
@@ -9,12 +11,14 @@ const HEALTHZ = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n';
 describe('a bad client', () => {
   it('that does not read its answer loses its connection, and its place goes to others', async () => {
     const { exposition, bytes } = bigExposition();
-    const { url } = await start({ parts: { exposition }, options: { 'max-requests': 1 }, limits: { answerMs: 300 } });
+    const clock = new ManualClock();
+    const { url } = await start({ parts: { exposition, clock }, options: { 'max-requests': 1 } });
     const slow = connectTo(url, METRICS);
     await slow.answered();
     const refused = await ask(`${url}/api/v1/status`);
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1']);
     expect((await ask(`${url}/healthz`)).status, 'liveness does not wait').toBe(200);
+    clock.advance(serverLimits.answerMs);
     await expect.poll(async () => (await ask(`${url}/api/v1/status`)).status).toBe(200);
     slow.socket.resume();
     await slow.closed;

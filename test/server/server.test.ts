@@ -1,7 +1,9 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { createExposition } from '../../src/metrics/page/exposition.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
-import { snapshot as sample } from '../metrics/sample.ts';
+import { ManualClock } from '../kubelet/support/manual-clock.ts';
+import { families, snapshot as sample, stats } from '../metrics/sample.ts';
 import { ask, connectTo, start } from './asking.ts';
 
 describe('/metrics', () => {
@@ -44,7 +46,8 @@ describe('/metrics', () => {
   });
 
   it('gives 30 scrapers at once the same page each', async () => {
-    const { url } = await start();
+    const exposition = createExposition({ families, snapshot: () => sample, agent: () => stats, clock: new ManualClock() });
+    const { url } = await start({ parts: { exposition } });
     const answers = await Promise.all(
       Array.from({ length: 30 }, (_, at) =>
         ask(`${url}/metrics`, { 'accept-encoding': 'gzip' }, 'GET', { localAddress: `127.0.0.${1 + (at % 2)}` }),

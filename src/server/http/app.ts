@@ -72,7 +72,7 @@ export function createApp(parts: ServerDependencies, { passwords, answerMs, stre
   app.get('/-/ready/devices', takes(...READY_PARAMETERS), readyHandler(readySources(parts)));
   if (options.api) for (const { router } of streams) app.use(router);
   // Again, for those that got a place: the others are refused first.
-  app.use(limitAnswers(options['max-requests'], answerMs), inTurn);
+  app.use(limitAnswers(options['max-requests'], answerMs, clock), inTurn);
   app.all(RELOAD_PATH, reloadHandler(options['enable-lifecycle'], parts.reload));
   app.all(RELEASE_PATH, releaseHandler(options['enable-lifecycle'], parts.release));
   const scrape = scrapeHandler(exposition);

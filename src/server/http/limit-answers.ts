@@ -38,7 +38,7 @@ export function limitRate(limit: () => RateLimit | undefined, clock: Clock): Req
  * Limits the number of concurrent answers; further requests immediately get 503. If a client has not read its answer within `answerMs`,
  * the connection is closed, so that a client that does not read cannot occupy a slot. `most` 0 means no limit.
  */
-export function limitAnswers(most: number, answerMs: number): RequestHandler {
+export function limitAnswers(most: number, answerMs: number, clock: Clock): RequestHandler {
   const places = new Places(most);
   return (request, response, next) => {
     if (!places.take(request, response)) {
@@ -46,8 +46,10 @@ export function limitAnswers(most: number, answerMs: number): RequestHandler {
       void sendError(request, response, 503, 'too-many-requests', 'Too many concurrent requests. Try again.');
       return;
     }
-    const timer = setTimeout(() => request.socket.destroy(), answerMs).unref();
-    response.once('close', () => clearTimeout(timer));
+    response.once(
+      'close',
+      clock.after(answerMs, () => request.socket.destroy()),
+    );
     next();
   };
 }
