@@ -37,6 +37,8 @@ export class AccountingService {
   #onKept: (snapshot: Snapshot) => void = () => {};
   #steppedMs = 0;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
+  /** A node on which no container holds a device writes nothing: the times of an empty state mean nothing. */
+  #isEmptyOnDisk = false;
   readonly #writes = new SingleFlight(() => this.#write());
   #cancel: (() => void) | undefined;
   #isClosed = false;
@@ -125,7 +127,11 @@ export class AccountingService {
     const agoMs = this.#writtenAtMs - this.#steppedMs;
     const times = { savedAtMs: this.#clock.now() - agoMs, sinceBootMs: this.#clock.sinceBoot() - agoMs };
     const saved: SavedUsage = { times, ...this.accounts.state(), waiting: this.waiting.state() };
-    const error = this.#lease.isHeld ? await file.write({ ...saved }, undefined, this.#isClosed) : undefined;
+    const { isHeld } = this.#lease;
+    const isEmpty = [saved.containers, saved.waiting].every((entries) => Object.keys(entries).length === 0);
+    const isNeeded = isHeld && (this.#isClosed || !isEmpty || !this.#isEmptyOnDisk);
+    const error = isNeeded ? await file.write({ ...saved }, undefined, this.#isClosed) : undefined;
+    this.#isEmptyOnDisk = isHeld && isEmpty && error === undefined;
     this.#written(snapshot, error);
   }
 

@@ -8,8 +8,11 @@ const RUNS = new RegExp(`${UNSEEN}+`, 'gu');
 /** The format itself writes tabs, newlines and the line ends of CSV. */
 const EACH_IN_LINES = new RegExp(`(?![\\t\\n]|\\r\\n)${UNSEEN}`, 'gu');
 
+/** Nearly all texts have nothing else, and this look is cheaper than one for {@link UNSEEN}. */
+const NOT_PRINTABLE_ASCII = /[^ -~]/;
+
 /** Replaces such characters by spaces, where a text is kept. */
-export const oneLine = (text: string): string => text.replace(RUNS, ' ');
+export const oneLine = (text: string): string => (NOT_PRINTABLE_ASCII.test(text) ? text.replace(RUNS, ' ') : text);
 
 /** Replaces each such character by `mark`. */
 export const marked = (text: string, mark: string): string => text.replace(EACH, mark);

@@ -43,7 +43,7 @@ class Agent {
     return new Agent(await AccountingService.open(settings(), log, clock), clock);
   }
 
-  refresh(joules: number, uid = 'uid-1'): Snapshot {
+  refresh(joules: number, uid = 'uid-1', isHeld = true): Snapshot {
     const clock = this.#clock;
     const nowMs = clock.monotonic();
     const one = holds('g0', 'train');
@@ -52,7 +52,7 @@ class Agent {
         families: [
           { state: familyState('gpu'), latest: lookAt(listed([report(gpu('g0'), gpuReadings(0.5, joules, 1e9))]), clock.now(), nowMs) },
         ],
-        podResources: podResources([one], { answeredAtMs: clock.now() }),
+        podResources: podResources(isHeld ? [one] : [], { answeredAtMs: clock.now() }),
         checkpoint: [{ podUid: uid, container: one.container, resource: one.resource, deviceIds: [one.deviceId] }],
       },
       { nowMs: clock.now(), monotonicMs: nowMs },
@@ -94,6 +94,20 @@ function fallen(before: ContainerUsage | undefined, now: ContainerUsage | undefi
 }
 
 describe('the accounts of an agent', () => {
+  it('are written once while no container holds a device', async () => {
+    const clock = new HandClock();
+    const agent = await Agent.start(clock);
+    const textAfter = async (isHeld: boolean): Promise<string> => {
+      clock.pass(INTERVAL);
+      agent.refresh(1_000, 'uid-1', isHeld);
+      await agent.keeper.save();
+      return readFileSync(path(), 'utf8');
+    };
+    const empty = await textAfter(false);
+    expect(await textAfter(false)).toBe(empty);
+    expect(await textAfter(true)).toContain('uid-1');
+  });
+
   it('lose at most one interval by each of 50 kills in a busy hour, and no counter on the page falls', async () => {
     const pick = seeded(7);
     const clock = new HandClock();

@@ -7,6 +7,7 @@ import { capturedError } from '../recorded/replayed-tree.ts';
 import { kmsgProblem, type ReadFailure } from './problems.ts';
 import { endsBeforeName, type KmsgRecord, parseKmsgRecord, recordsIn } from './record.ts';
 import { RelayedLog } from './relayed-log.ts';
+import { onceInTurn } from './shared.ts';
 import { DeviceLog, isKernelLog, type LogSource, notALog } from './source.ts';
 
 export interface KmsgMessage extends KmsgRecord {
@@ -62,6 +63,9 @@ const UNREAD_POLL_MS = 10_000;
 const RECORDS_PER_POLL = 160_000;
 /** A piece of a message can follow so much later: its process may wait for a processor. */
 const PIECES_WITHIN_USEC = 10_000_000;
+
+const parsed = onceInTurn(parseKmsgRecord);
+const split = onceInTurn(recordsIn);
 
 export function openKmsg(options: KmsgOptions): KmsgReader {
   return new Reader(options);
@@ -184,14 +188,14 @@ class Reader implements KmsgReader {
     if (!this.#givenText.startsWith(lines)) {
       const added = lines.startsWith(this.#givenText) ? lines.slice(this.#givenText.length) : lines;
       this.#givenText = lines;
-      for (const record of recordsIn(added)) this.#take(record);
+      for (const record of split(added)) this.#take(record);
     }
     this.#isLive = true;
   }
 
   /** Parses, counts and dates a record, and delivers it unless its sequence number was already delivered. */
   #take(text: string, givenThrough = -1): void {
-    const record = parseKmsgRecord(text);
+    const record = parsed(text);
     if (record === undefined) {
       this.#malformed += 1;
       return;

@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
 import type { KmsgRecord } from '../../host/kernel-log/record.ts';
+import { onceInTurn } from '../../host/kernel-log/shared.ts';
 import { pciAddressOf } from '../../host/pci/pci.ts';
 import type { Fault } from '../../model/fault.ts';
 import type { ConditionSpec, Remedy, Severity } from '../../model/health.ts';
@@ -132,6 +133,23 @@ export function sysfsPlaces(sys: Tree, known: ReadonlyMap<string, string>): LogP
 /** `<driver> <device>`, then what the macros of subsystems add (netdev_printk): the name of a part, and its state. */
 const BEGIN = /^(\S{1,64}) (\S{1,128}?)(?: (?:\(unnamed net_device\)|\S{1,64}))??(?: \([a-z ]{1,32}\))?: /;
 
+const beginOf = onceInTurn((text): readonly string[] => BEGIN.exec(text) ?? []);
+
+/** The rows of any driver, under the name that no driver has, and those of each driver that a row names: a flood is of other drivers. */
+const rowsByDriver = new WeakMap<readonly LogRow[], ReadonlyMap<string, readonly LogRow[]>>();
+
+function rowsFor(rows: readonly LogRow[], driver: string): readonly LogRow[] {
+  let known = rowsByDriver.get(rows);
+  if (known === undefined) {
+    const names = ['', ...rows.flatMap(({ drivers }) => drivers)];
+    const fits = ({ withoutDevice, drivers }: LogRow, name: string): boolean =>
+      withoutDevice !== undefined || drivers.length === 0 || drivers.includes(name);
+    known = new Map(names.map((name) => [name, rows.filter((row) => fits(row, name))]));
+    rowsByDriver.set(rows, known);
+  }
+  return known.get(driver) ?? known.get('') ?? [];
+}
+
 /** Parses one record; undefined for one that means nothing to the rows. Pure but for `places`. */
 export function logLineOf(
   rows: readonly LogRow[],
@@ -140,9 +158,8 @@ export function logLineOf(
 ): LogLine | undefined {
   const { origin, text, device } = record;
   if (origin !== 'kernel') return undefined;
-  const [begin = '', driver = '', named = ''] = (device === undefined ? undefined : BEGIN.exec(text)) ?? [];
-  for (const row of rows) {
-    if (row.withoutDevice === undefined && row.drivers.length > 0 && !row.drivers.includes(driver)) continue;
+  const [begin = '', driver = '', named = ''] = device === undefined ? [] : beginOf(text);
+  for (const row of rowsFor(rows, driver)) {
     const match = row.text.exec(row.withoutDevice === undefined ? text.slice(begin.length) : text);
     if (match === null) continue;
     const groups = wordsOf(row, match.groups ?? {});

@@ -11,7 +11,7 @@ import { StepCache } from '../../model/step-cache.ts';
 import { raiseGrowth } from './finding.ts';
 import { type DatedRecord, KernelLog, type LogReach } from './kernel-log.ts';
 import { ListedDevices } from './listed-devices.ts';
-import { counterOf, type LogLine, type LogRow, logLineOf, meaningOf, sysfsPlaces } from './log-row.ts';
+import { counterOf, type LogLine, type LogPlaces, type LogRow, logLineOf, meaningOf, sysfsPlaces } from './log-row.ts';
 import { CperSections } from './pcie/log.ts';
 import { ProcessFactsReader } from './process-facts.ts';
 import { printsForProcesses } from './repeating-drivers.ts';
@@ -208,6 +208,7 @@ export class RowLog {
   readonly #reports = new StepCache<DeviceReport['outOfBand']>();
   /** Addresses, or ids, of known devices by the names that drivers print. */
   readonly #known = new Map<string, string>();
+  readonly #places: LogPlaces;
   readonly #devices: ListedDevices;
   /** `isTold`: a collection has it, so that it does not change any more. */
   #faults: { readonly address: string; readonly atMs: number; readonly row: LogRow; fault: Fault; isTold: boolean }[] = [];
@@ -219,6 +220,7 @@ export class RowLog {
     this.#conditions = conditions;
     this.#processes = new ProcessFactsReader(host.proc);
     this.#log = log ?? new KernelLog(host, this, host.kmsg);
+    this.#places = sysfsPlaces(host.sys, this.#known);
     this.#devices = new ListedDevices(host.known);
   }
 
@@ -375,7 +377,7 @@ export class RowLog {
   /** Returns true for a line that changes something. Noise wakes nobody: a read of the device may be what causes it. */
   take(record: DatedRecord, isBehindGap: boolean): boolean {
     if (isBehindGap) for (const [address, state] of this.#states) this.#states.set(address, afterGap(state));
-    const line = logLineOf(this.#rows, this.#sections.joined(record), sysfsPlaces(this.#host.sys, this.#known));
+    const line = logLineOf(this.#rows, this.#sections.joined(record), this.#places);
     if (line === undefined || isNoise(line.row) || (decides(line.row) && this.#lookForForgers())) return false;
     if (this.#states.size >= MOST_DEVICES && !this.#states.has(line.address)) {
       this.#isFull = true;
