@@ -69,7 +69,7 @@ async function makeRelease() {
   writeArchive(CHART, name, (folder) => {
     for (const file of chart) place(file, join(folder, file.slice('deploy/chart/'.length)));
   });
-  for (const file of ['deploy/rules.yaml', 'deploy/rules-cost.yaml', 'deploy/rules-dcgm.yaml'])
+  for (const file of ['deploy/rules.yaml', 'deploy/rules-cost.yaml', 'deploy/rules-dcgm.yaml', 'deploy/rules-fleet.yaml'])
     place(file, join(out, 'rules', basename(file)));
   for (const file of checkout.files.filter((each) => /^dashboards\/[^/]+\.json$/.test(each))) place(file, join(out, file));
 

@@ -249,11 +249,36 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
     expect(rulesOf({ stall: { enabled: true, jobLabel: 'label_job' } }).find(({ record }) => record === 'job:pod_info:max')?.expr).toMatch(
       /kube_pod_labels\{label_job!=""\}.*"holder_job", "\$1", "label_job"/,
     );
-    for (const rules of [rulesOf({}), chosen, priced, stalled])
+    const fleet = parse(readFileSync('deploy/rules-fleet.yaml', 'utf8')) as Groups;
+    const withFleet = rulesOf({ fleet: true });
+    expect(withFleet).toEqual([...rulesOf({}), ...fleet.groups.flatMap((group) => group.rules)]);
+    for (const rules of [rulesOf({}), chosen, priced, stalled, withFleet])
       withValues({ groups: [{ name: 'all', rules }] }, (_flag, file = '') => {
         for (const { program, isThere } of PROMTOOLS)
           if (isThere) expect(promtool(program, ['check', 'rules', file]), program).toContain('SUCCESS');
       });
+  });
+
+  it('serves the fleet from Prometheus, without a right in Kubernetes', () => {
+    const none = rendered({}).map(({ metadata }) => metadata.name);
+    expect(none.filter((name) => name.endsWith('-fleet'))).toEqual([]);
+    const prometheus = { url: 'http://prometheus:9090', tenant: 'a', secret: 'client', secretKeys: { 'token-file': 'token' } };
+    const made = rendered({ fleet: { enabled: true, prometheus, extraArgs: ['--group-label=label_pool'] } }).filter(({ metadata }) =>
+      metadata.name.endsWith('-fleet'),
+    );
+    expect(made.map(({ kind }) => kind).toSorted()).toEqual(['Deployment', 'Service']);
+    const text = JSON.stringify(made);
+    expect(text).toContain('"automountServiceAccountToken":false');
+    expect(text).toContain(
+      JSON.stringify([
+        'fleet',
+        '--listen=:9836',
+        '--prometheus=http://prometheus:9090',
+        '--tenant=a',
+        '--token-file=/etc/prometheus-client/token',
+        '--group-label=label_pool',
+      ]),
+    );
   });
 
   it('brings each dashboard to the sidecar of Grafana', () => {
