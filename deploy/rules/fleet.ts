@@ -1,152 +1,157 @@
-import { flat } from './alerts.ts';
 import { IDLE_BY_NAMESPACE, SHARE_BY_NAMESPACE } from './cost.ts';
-import { by, DEVICE, grown, NODE, series, withHolder } from './promql.ts';
+import { by, DEVICE, grown, NODE, rate, series, withHolder } from './promql.ts';
+import { BUSIEST, COUNTED, HELD, PRESENT } from './recording.ts';
 
 interface Recording {
   readonly record: string;
+  readonly labels?: Readonly<Record<string, string>>;
   readonly expr: string;
 }
 
-/** Recorded by the rules of a node: `recording.ts`. */
-const COUNTED = 'device:device_info_without_parts:max';
-const BUSIEST = 'device:device_utilization_ratio:max';
-const HELD = 'device:container_device_allocation:max';
-const TWINS = 'cluster, family, kind, model';
-const TYPE = 'family, kind, model';
+const MODEL = 'cluster, family, kind, model';
+const identified = (expr: string): string => `${expr} * on (${DEVICE}) group_left (family, kind, model) ${PRESENT}`;
 
-/** 0 not known, 1 healthy, 2 degraded, 3 unhealthy. The worst counts where two instances tell one device. */
-const LEVEL = 'device:device_health_level:max';
-const level = by(
-  DEVICE,
-  [
-    ['unhealthy', 3],
-    ['degraded', 2],
-    ['healthy', 1],
-    ['unknown', 0],
-  ]
-    .map(([state, value]) => `${series('device_health', `state="${state}"`)} * ${value}`)
-    .join(' or '),
-);
-const ofType = (expr: string): string => `${expr} * on (${DEVICE}) group_left (${TYPE}) ${COUNTED}`;
+/** Devices that are held and worked for at least half of ten minutes: an idle device has a low clock and is cool. */
+const WORKING = 'device:device_working:max';
+const COMPARED = 'device:device_compared:current';
+const MEDIAN = 'model:device_compared:median';
+const WORSE = 'device:device_worse_than_twins:current';
 
-/** A fault that counts, with what a person needs of its device. `index` names a GPU for people. */
-const FAULT = 'device:device_fault:since_timestamp_seconds';
-const FACTS = 'family, kind, model, serial, driver, firmware, pci_address';
-const withIndex = (expr: string): string =>
-  `(${expr} * on (${DEVICE}) group_left (index) topk by (${DEVICE}) (1, ${by(`${DEVICE}, index`, series('device_nvidia_info', 'index!=""'))}) or ${expr})`;
-const fault = withIndex(
-  `${by(`${DEVICE}, condition, part, reason, severity, remedy`, series('device_health_condition', 'severity!="info",remedy!="none",cause=""'))}
-  * on (${DEVICE}) group_left () ${by(DEVICE, series('device_health_since_timestamp_seconds'))}
-  * on (${DEVICE}) group_left (${FACTS}) topk by (${DEVICE}) (1, ${by(`${DEVICE}, ${FACTS}`, series('device_info'))})`,
-);
+/** The clock that work runs with. Those of memory and video say nothing of it, and a name that is not here is not compared. */
+const WORK_CLOCK = 'clock=~"sm|graphics[0-9]*|gt0|ai|npu"';
+const LINK_ERRORS = ['device_symbol_errors_total', 'device_pcie_errors_total', 'device_pcie_replays_total'];
 
-/** Holders of a device or of its parts, under the name of both. */
-const HIT = 'device:device_fault_holder:max';
-const heldBy = (expr: string): string =>
-  by(
-    `${DEVICE}, holder_namespace, holder_pod`,
-    withHolder(
-      `(${expr} or label_replace(${expr} * on (cluster, node, device) group_left (parent) ${by(`${DEVICE}, parent`, series('device_info', 'parent!=""'))}, "device", "$1", "parent", "(.+)"))`,
-      ['namespace', 'pod'],
-    ),
-  );
-const allocation = series('container_device_allocation', 'device!=""');
-const allocationOfHour = `last_over_time(${allocation}[1h])`;
-const isFaulty = `and on (${DEVICE}) ${FAULT}`;
+const working = (expr: string): string => identified(`(${expr} and on (${DEVICE}) ${WORKING})`);
+/** The growth of an hour, each counter by a name of its own, so that a device without one of them has the sum of the others. */
+const linkErrors = LINK_ERRORS.map(
+  (name) => `label_replace(${grown(DEVICE, `increase(${series(name)}[1h])`)}, "counter", "${name}", "", "")`,
+).join('\nor ');
 
-/** Twins are devices of one model that do the same: held, and busy for more than half of the time. */
-const AT_WORK = `and on (${DEVICE}) ${HELD} and on (${DEVICE}) (${BUSIEST} > 0.5)`;
-const MIN_TWINS = 4;
-
-interface Comparison {
-  readonly name: string;
-  readonly value: string;
-  /** Whether the value `V` is worse than the median `M`. */
-  readonly worse: (v: string, m: string) => string;
-}
-const COMPARISONS: readonly Comparison[] = [
+const QUANTITIES = [
   {
-    name: 'device_temperature_celsius',
-    value: `${ofType(by(DEVICE, series('device_temperature_celsius')))} ${AT_WORK}`,
-    worse: (v, m) => `${v} > on (${TWINS}) group_left () (${m} + 10)`,
+    what: 'clock',
+    expr: working(by(DEVICE, `avg_over_time(${series('device_clock_hertz', WORK_CLOCK)}[10m])`)),
+    worse: (own: string, twins: string): string => `${own} < on (${MODEL}) group_left () (0.9 * ${twins})`,
   },
   {
-    name: 'device_clock_hertz',
-    value: `${ofType(by(DEVICE, series('device_clock_hertz', 'clock!~"mem.*|video"')))} ${AT_WORK}`,
-    worse: (v, m) => `${v} < on (${TWINS}) group_left () (${m} * 0.9)`,
+    what: 'temperature',
+    expr: working(by(DEVICE, `avg_over_time(${series('device_temperature_celsius')}[10m])`)),
+    worse: (own: string, twins: string): string => `${own} > on (${MODEL}) group_left () (10 + ${twins})`,
   },
   {
-    name: 'device_link_errors',
-    value: ofType(
-      `sum by (${DEVICE}) (${grown(
-        `${DEVICE}, kind, port`,
-        `increase(${series('device_errors_total', 'kind=~"symbol|link_error_recovery|link_downed|local_link_integrity|crc"')}[1h])`,
-      )})`,
-    ),
-    worse: (v, m) => `${v} > on (${TWINS}) group_left () (${m} * 10 + 100)`,
+    what: 'link errors',
+    expr: identified(`sum by (${DEVICE}) (${linkErrors})`),
+    worse: (own: string, twins: string): string => `(${own} > on (${MODEL}) group_left () (10 * ${twins})) >= 10`,
   },
-];
+] as const;
 
-const comparisons = COMPARISONS.flatMap(({ name, value, worse }): readonly Recording[] => {
-  const [own, median] = [`device:${name}:compared`, `twins:${name}:median`];
+/** A median of fewer than four devices says more of the one than of the others. */
+const twins: readonly Recording[] = QUANTITIES.flatMap(({ what, expr, worse }) => {
+  const of = (name: string): string => `${name}{what="${what}"}`;
   return [
-    { record: own, expr: value },
-    { record: median, expr: `quantile by (${TWINS}) (0.5, ${own}) and count by (${TWINS}) (${own}) >= ${MIN_TWINS}` },
-    { record: `device:${name}:outlier`, expr: worse(own, median) },
+    { record: COMPARED, labels: { what }, expr },
+    {
+      record: MEDIAN,
+      labels: { what },
+      expr: `quantile by (${MODEL}) (0.5, ${of(COMPARED)}) and on (${MODEL}) (count by (${MODEL}) (${of(COMPARED)}) >= 4)`,
+    },
+    { record: WORSE, labels: { what }, expr: worse(of(COMPARED), of(MEDIAN)) },
   ];
 });
 
-const TRANSITIONS = (span: string): string => `increase(${series('device_health_transitions_total', 'state="unhealthy"')}[${span}])`;
+const USE = 'device:device_use:max';
+const BROKEN = `(${by(DEVICE, `${series('device_health', 'state="unhealthy"')} == 1`)} or ${by(DEVICE, `${series('device_present')} == 0`)})`;
+const HOLDER = ['namespace', 'pod', 'container'];
+const OF_HOLDER = HOLDER.map((label) => `holder_${label}`).join(', ');
 
-const recordings: readonly Recording[] = [
+/**
+ * Each device in one state. Free needs what shows it: a verdict, and time that the agent counted as held by nobody. A device whose holder or verdict
+ * nobody knows is unknown.
+ */
+const capacity: readonly Recording[] = [
+  { record: USE, labels: { state: 'out_of_service' }, expr: `${COUNTED} and on (${DEVICE}) ${BROKEN}` },
   {
-    record: 'node:device_agent_heard:timestamp_seconds',
-    expr: by(NODE, `timestamp(${series('device_agent_build_info')})`),
+    record: USE,
+    labels: { state: 'held' },
+    expr: `${COUNTED} and on (${DEVICE}) ${HELD} unless on (${DEVICE}) ${USE}{state="out_of_service"}`,
   },
   {
-    record: 'node:device_agent_snapshots:changes5m',
-    expr: by(NODE, `changes(${series('device_agent_snapshot_timestamp_seconds')}[5m])`),
+    record: USE,
+    labels: { state: 'free' },
+    expr: `
+      ${COUNTED} and on (${DEVICE}) (${by(DEVICE, series('device_healthy'))} == 1)
+      and on (${DEVICE}) (${rate(DEVICE, series('device_unallocated_seconds_total'))} > 0)
+      unless on (${DEVICE}) ${USE}{state=~"out_of_service|held"}`,
   },
-  { record: LEVEL, expr: level },
-  { record: 'node:devices_by_level:count', expr: `count_values by (${NODE}, ${TYPE}) ("level", ${ofType(LEVEL)})` },
+  { record: USE, labels: { state: 'unknown' }, expr: `${COUNTED} unless on (${DEVICE}) ${USE}{state=~"out_of_service|held|free"}` },
+  { record: 'model:devices:count', expr: `count by (${MODEL}, state) (${USE})` },
   {
-    record: 'node:devices_held_by_level:count',
-    expr: `count_values by (${NODE}, ${TYPE}) ("level", ${ofType(`(${LEVEL} and on (${DEVICE}) ${HELD})`)})`,
+    record: 'model:devices_waiting:count',
+    expr: `
+      count by (${MODEL}) (${identified(
+        by(
+          DEVICE,
+          `${by(`${DEVICE}, ${OF_HOLDER}`, withHolder(series('container_device_allocation', 'device!=""'), HOLDER))}
+        and on (${NODE}, ${OF_HOLDER}) (${by(`${NODE}, ${OF_HOLDER}`, withHolder(series('container_device_waiting'), HOLDER))} == 1)`,
+        ),
+      )})`,
   },
-  { record: 'node:devices_without_parts:count', expr: `count by (${NODE}, ${TYPE}) (${COUNTED})` },
-  { record: FAULT, expr: fault },
-  {
-    record: HIT,
-    expr: `${heldBy(allocation)} ${isFaulty}
-      or (${heldBy(allocationOfHour)} ${isFaulty} unless on (${DEVICE}) (${heldBy(allocation)}))`,
-  },
-  {
-    record: 'namespace:devices_held:count',
-    expr: `count by (cluster, holder_namespace) (${by(`${DEVICE}, holder_namespace`, HELD)} and on (${DEVICE}) ${COUNTED})`,
-  },
-  { record: 'namespace:device_held:hours_per_minute', expr: `sum by (cluster, holder_namespace) (${SHARE_BY_NAMESPACE}) / 60` },
-  { record: 'namespace:device_idle:hours_per_minute', expr: `sum by (cluster, holder_namespace) (${IDLE_BY_NAMESPACE}) / 60` },
-  ...comparisons,
 ];
 
-/** Over days, so evaluated seldom. */
+/** Values of one minute, summed over a day: hours, or the money of an hour. */
+const overDay = (name: string): string => `sum by (cluster, holder_namespace, family, model) (sum_over_time(${name}[1d])) / 60`;
+
+const namespaces: readonly Recording[] = [
+  { record: 'namespace:device_share_hours:sum1d', expr: overDay(SHARE_BY_NAMESPACE) },
+  { record: 'namespace:device_idle_share_hours:sum1d', expr: overDay(IDLE_BY_NAMESPACE) },
+  { record: 'namespace:device_idle_cost:sum1d', expr: overDay('namespace:device_idle_cost_per_hour:rate5m') },
+];
+
+const FAULT = 'device:device_fault_since_timestamp_seconds:max';
+const REPAIR = 'device:device_repair_seconds:last';
+const SINCE = by(DEVICE, series('device_health_since_timestamp_seconds'));
+const IN_SERVICE = `(${by(DEVICE, series('device_healthy'))} == 1)`;
+const BOARD = 'family, kind, model, serial';
+const IDENTITY_WITH_SERIAL = `topk by (${DEVICE}) (1, ${by(`${DEVICE}, ${BOARD}`, series('device_info'))})`;
+
+/**
+ * A repair has one sample, at the minute in which a device that was out of service is seen in service. A fault stays open while nothing shows that:
+ * a node that is off for its repair is silent. So the repair reads the fault of the minute before, and comes first.
+ */
 const repairs: readonly Recording[] = [
   {
-    record: 'cluster:device_unhealthy_seconds_per_fault:mean7d',
-    expr: `sum by (cluster, ${TYPE}) (avg_over_time(node:device_unhealthy_seconds:rate5m[7d])) * 604800
-      / (sum by (cluster, ${TYPE}) (${ofType(grown(DEVICE, TRANSITIONS('7d')))}) > 0.5)`,
+    record: REPAIR,
+    expr: `((${SINCE} and on (${DEVICE}) ${IN_SERVICE}) - on (${DEVICE}) ${FAULT} > 0) * on (${DEVICE}) group_left (${BOARD}) ${IDENTITY_WITH_SERIAL}`,
   },
   {
-    record: 'serial:device_faults:increase7d',
-    expr: `sum by (cluster, family, model, serial) (${grown(DEVICE, TRANSITIONS('7d'))}
-      * on (${DEVICE}) group_left (family, model, serial) topk by (${DEVICE}) (1, ${by(`${DEVICE}, family, model, serial`, series('device_info', 'serial!=""'))})) > 1.5`,
+    record: FAULT,
+    expr: `
+      (${SINCE} and on (${DEVICE}) ${by(DEVICE, `${series('device_health', 'state="unhealthy"')} == 1`)} unless on (${DEVICE}) ${FAULT})
+      or (${FAULT} > time() - 30 * 86400 unless on (${DEVICE}) ${IN_SERVICE})`,
+  },
+  {
+    record: 'model:device_repair_seconds:avg30d',
+    expr: `sum by (${MODEL}) (sum_over_time(${REPAIR}[30d])) / sum by (${MODEL}) (count_over_time(${REPAIR}[30d]))`,
+  },
+  {
+    record: 'serial:device_repairs:count30d',
+    expr: `sum by (cluster, ${BOARD}) (count_over_time(${REPAIR}{serial!=""}[30d]))`,
   },
 ];
 
-const entry = ({ record, expr }: Recording): object => ({ record, expr: flat(expr) });
-
-/** What only a fleet answers. It needs the rules of `deploy/rules.yaml`. */
-export const fleetGroups = [
-  { name: 'device-fleet-page', interval: '1m', rules: recordings.map(entry) },
-  { name: 'device-fleet-repairs', interval: '15m', rules: repairs.map(entry) },
-];
+/** What only a fleet answers. It reads what `deploy/rules.yaml` recorded. */
+export const fleetGroup = {
+  name: 'device-fleet-questions',
+  interval: '1m',
+  rules: [
+    {
+      record: WORKING,
+      expr: `(avg_over_time(${BUSIEST}[10m]) >= 0.5) and on (${DEVICE}) ${HELD}`,
+    },
+    ...twins,
+    { record: 'node:devices_worse_than_twins:count', expr: `count by (${NODE}, family, kind, model, what) (${WORSE})` },
+    ...capacity,
+    ...namespaces,
+    ...repairs,
+  ],
+};

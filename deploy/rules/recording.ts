@@ -21,12 +21,12 @@ function summed(name: string, operation: string, expr: string): readonly Recordi
  * What most of the other rules need of each device is recorded first, so that it is computed once a minute and not by each of them. A
  * group evaluates its rules in order.
  */
-const PRESENT = 'device:device_info:max';
-const BUSIEST = 'device:device_utilization_ratio:max';
-const HELD = 'device:container_device_allocation:max';
+export const PRESENT = 'device:device_info:max';
+export const BUSIEST = 'device:device_utilization_ratio:max';
+export const HELD = 'device:container_device_allocation:max';
 
 /** The devices that a sum over a fleet counts: a GPU in MIG mode and a physical function are the sum of their parts. */
-const COUNTED = 'device:device_info_without_parts:max';
+export const COUNTED = 'device:device_info_without_parts:max';
 
 const withIdentity = (expr: string): string => `${expr} * on (${DEVICE}) group_left (${IDENTITY}) ${PRESENT}`;
 

@@ -1,8 +1,9 @@
 import { stringify } from 'yaml';
-import { agentAlerts, alertEntry, alertFacts, deviceAlerts } from './alerts.ts';
+import { agentAlerts, alertEntry, alertFacts, deviceAlerts, flat } from './alerts.ts';
 import { costs, priceRule } from './cost.ts';
 import { dcgmGroup } from './dcgm.ts';
-import { fleetGroups } from './fleet.ts';
+import { fleetGroup } from './fleet.ts';
+import { fleetPageGroup } from './fleet-page.ts';
 import { DEFAULT_RUNBOOKS, RUNBOOKS, SELECTOR, THRESHOLD } from './promql.ts';
 import { recordingEntry, recordings } from './recording.ts';
 import { JOB_LABEL, stallGroup } from './stall.ts';
@@ -29,7 +30,7 @@ const DCGM_HEAD = `# Generated from deploy/rules/*.ts by \`npm run generate\`. E
 `;
 
 const FLEET_HEAD = `# Generated from deploy/rules/*.ts by \`npm run generate\`. Edit there.
-# What only a fleet answers, for \`device-agent fleet\`: docs/fleet.md. It needs the recording rules of deploy/rules.yaml.
+# What only a fleet answers, and what \`device-agent fleet\` shows: docs/fleet.md. It needs the recording rules of deploy/rules.yaml.
 `;
 
 /** The prices come first, because a group evaluates its rules in order. */
@@ -69,7 +70,15 @@ export function ruleFiles(): Readonly<Record<string, string>> {
   const withPlaceholders = stringify({ groups }, { lineWidth: 0 });
   const thresholds = alerts.flatMap(({ threshold }) => (threshold === undefined ? [] : [threshold]));
   const dcgm = stringify({ groups: [dcgmGroup] }, { lineWidth: 0 });
-  const fleet = stringify({ groups: fleetGroups }, { lineWidth: 0 });
+  const fleet = stringify(
+    {
+      groups: [fleetPageGroup, fleetGroup].map(({ rules, ...group }) => ({
+        ...group,
+        rules: rules.map(({ expr, ...rule }) => ({ ...rule, expr: flat(expr) })),
+      })),
+    },
+    { lineWidth: 0 },
+  );
   const stall = stringify({ groups: [stallGroup] }, { lineWidth: 0 });
   let next = 0;
   const plain = plainOf(withPlaceholders.replaceAll(THRESHOLD, () => String(thresholds[next++])));

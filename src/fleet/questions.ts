@@ -9,6 +9,7 @@ export interface Question {
 }
 
 const DAY = '[1d]';
+const byNamespace = (name: string): string => `sum by (cluster, holder_namespace) (${name})`;
 
 /** All that a fleet is made of: series that rules recorded, at one moment. `groupLabel`: the label of kube_node_labels that groups nodes on the map. */
 export const questionsOf = (groupLabel: string) =>
@@ -27,15 +28,12 @@ export const questionsOf = (groupLabel: string) =>
       expr: 'count by (cluster, node, holder_namespace) (device:container_device_allocation:max)',
     },
     heldNow: { about: 'devices of namespaces', expr: 'namespace:devices_held:count' },
-    heldHours: { about: 'device hours of namespaces', expr: `sum_over_time(namespace:device_held:hours_per_minute${DAY})` },
-    idleHours: { about: 'idle hours of namespaces', expr: `sum_over_time(namespace:device_idle:hours_per_minute${DAY})` },
-    idleCost: {
-      about: 'idle cost of namespaces',
-      expr: `sum by (cluster, holder_namespace) (sum_over_time(namespace:device_idle_cost_per_hour:rate5m${DAY})) / 60`,
-      isOptional: true,
-    },
-    outliers: { about: 'devices and their twins', expr: '{__name__=~"device:device_.*:outlier"}' },
-    medians: { about: 'devices and their twins', expr: '{__name__=~"twins:device_.*:median"}' },
+    heldHours: { about: 'device hours of namespaces', expr: byNamespace('namespace:device_share_hours:sum1d') },
+    idleHours: { about: 'idle hours of namespaces', expr: byNamespace('namespace:device_idle_share_hours:sum1d') },
+    idleCost: { about: 'idle cost of namespaces', expr: byNamespace('namespace:device_idle_cost:sum1d'), isOptional: true },
+    waiting: { about: 'containers that wait', expr: 'sum by (family, kind, model) (model:devices_waiting:count)', isOptional: true },
+    outliers: { about: 'devices and their twins', expr: 'device:device_worse_than_twins:current' },
+    medians: { about: 'devices and their twins', expr: 'model:device_compared:median' },
     groups: {
       about: 'groups of nodes',
       expr: `max by (cluster, node, ${groupLabel}) (kube_node_labels{${groupLabel}!=""})`,

@@ -16,7 +16,6 @@ const OLD_SECONDS = 180;
 const LEVELS: readonly DisplayState[] = ['unknown', 'healthy', 'degraded', 'unhealthy'];
 const WORST_FIRST: readonly NodeState[] = ['unhealthy', 'missing', 'degraded', 'silent', 'old', 'unknown', 'healthy'];
 const SEVERITIES: readonly Severity[] = ['fatal', 'degraded', 'info'];
-const OUTLIERS = { temperature_celsius: 'temperature', clock_hertz: 'clock', link_errors: 'link errors' } as const;
 
 /** What Prometheus's answers say of the fleet at a time in seconds. Rows are by node: two instances of one node are one node already. */
 export function fleetOf(
@@ -45,7 +44,7 @@ export function fleetOf(
     at: isoOf(seconds),
     nodes,
     faults: groupedFaults(nodes),
-    capacity: capacityOf(nodes, tables),
+    capacity: capacityOf(nodes, tables, rows('waiting')),
     namespaces: namespacesOf(rows),
     outliers: outliersOf(rows('outliers'), rows('medians')),
     problems:
@@ -158,7 +157,11 @@ function groupOf(labels: Labels): readonly (readonly [string, string])[] {
 }
 
 /** Each device counts once: held, free, out of service or not known. */
-function capacityOf(nodes: readonly FleetNode[], { levels, heldLevels, devices }: Tables): readonly ModelCapacity[] {
+function capacityOf(
+  nodes: readonly FleetNode[],
+  { levels, heldLevels, devices }: Tables,
+  waiting: readonly Sample[],
+): readonly ModelCapacity[] {
   const found = new Map<
     string,
     { family: string; kind: string; model: string; devices: number; held: number; free: number; outOfService: number; unknown: number }
@@ -191,7 +194,10 @@ function capacityOf(nodes: readonly FleetNode[], { levels, heldLevels, devices }
       line.free -= value;
     }
   }
-  return [...found.values()].toSorted((a, b) => b.devices - a.devices || compareNames(a.model, b.model));
+  const waits = new Map(waiting.map(({ labels: { family, kind, model }, value }) => [[family, kind, model].join('\0'), value]));
+  return [...found]
+    .map(([key, line]) => defined({ ...line, waiting: waits.get(key) }))
+    .toSorted((a, b) => b.devices - a.devices || compareNames(a.model, b.model));
 }
 
 function namespacesOf(rows: (name: QuestionName) => readonly Sample[]): readonly NamespaceUse[] {
@@ -213,16 +219,13 @@ function namespacesOf(rows: (name: QuestionName) => readonly Sample[]): readonly
 
 function outliersOf(samples: readonly Sample[], medians: readonly Sample[]): readonly Outlier[] {
   const typeOf = ({ cluster = '', family = '', kind = '', model = '' }: Labels): string => [cluster, family, kind, model].join('\0');
-  const nameOf = ({ __name__: name = '' }: Labels): string =>
-    name.replace(/^(?:device|twins):device_/, '').replace(/:(?:outlier|median)$/, '');
-  const twins = new Map(medians.map(({ labels, value }) => [`${nameOf(labels)}\0${typeOf(labels)}`, value]));
+  const twins = new Map(medians.map(({ labels, value }) => [`${labels.what}\0${typeOf(labels)}`, value]));
   return samples.flatMap(({ labels, value }): readonly Outlier[] => {
-    const name = nameOf(labels);
-    const median = twins.get(`${name}\0${typeOf(labels)}`);
-    const { node = '', family = '', device = '', model = '' } = labels;
-    if (median === undefined || !isCompared(name)) return [];
-    return [{ node, family, device, model, what: OUTLIERS[name], value, twins: median }];
+    const { node = '', family = '', device = '', model = '', what } = labels;
+    const median = twins.get(`${what}\0${typeOf(labels)}`);
+    return median === undefined || !isCompared(what) ? [] : [{ node, family, device, model, what, value, twins: median }];
   });
 }
 
-const isCompared = (name: string): name is keyof typeof OUTLIERS => Object.hasOwn(OUTLIERS, name);
+const isCompared = (what: string | undefined): what is Outlier['what'] =>
+  what === 'clock' || what === 'temperature' || what === 'link errors';
