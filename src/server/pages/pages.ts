@@ -13,10 +13,12 @@ import {
   tableHtml,
   unresolvedHtml,
 } from '../../board/overview-html.ts';
+import { devicePath, incidentPath } from '../../board/paths.ts';
 import { pictureHtml } from '../../board/places-html.ts';
 import { TREND_MS } from '../../board/trend.ts';
 import { type BoardView, DEFAULT_VIEW, parseView, VIEW_PARAMETERS, viewOf, viewQuery } from '../../board/view.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
+import { isOfDevice } from '../../incidents/by-device.ts';
 import type { ReadingHistoryStore } from '../../incidents/history.ts';
 import type { PluginStats } from '../../model/agent-stats.ts';
 import type { ActivitySpec } from '../../model/declaration.ts';
@@ -70,6 +72,7 @@ export interface PageSources extends Omit<PageFrame, 'nowMs' | 'pathOf' | 'board
 export const PAGE_PATHS = [
   '/',
   '/devices/:family/:id',
+  '/devices/:family/:id/incident',
   '/pods/:namespace/:pod',
   '/incidents',
   '/incidents/:incident',
@@ -140,12 +143,21 @@ export function createPages(sources: PageSources): Router {
       history: sources.history?.().seriesOf(key, sources.now() - TREND_MS),
       events: (sources.events?.(0) ?? []).filter(({ device }) => device === key).toReversed(),
       watched: sources.watched?.(),
-      incidents: (sources.incidents?.list() ?? []).filter(({ device, hardware }) =>
-        hardware === undefined ? device === key : hardware === hardwareKey(state.device),
-      ),
+      incidents: (sources.incidents?.list() ?? []).filter((one) => isOfDevice(one, key, hardwareKey(state.device))),
       numbersOf: (one: DeviceState) => sources.board.numbersOf(one),
     };
     return send(request, response, devicePage(parts, frame()));
+  });
+  // An alert knows its device, and no id of a record.
+  router.get('/devices/:family/:id/incident', (request, response) => {
+    const { family, id } = request.params;
+    const key = `${family}/${id}`;
+    const device = sources.snapshot()?.devices.find((state) => state.key === key)?.device;
+    const newest = sources.incidents?.list().find((one) => isOfDevice(one, key, device && hardwareKey(device)));
+    if (newest !== undefined) return response.redirect(302, incidentPath(newest.id));
+    return device === undefined
+      ? sendNoDevice(request, response, sources.board.current(), family)
+      : response.redirect(302, devicePath({ family, id }));
   });
   router.get('/pods/:namespace/:pod', (request, response) => {
     const [snapshot, board] = [sources.snapshot(), sources.board.current()];
