@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { parseQuery } from '../../accounting/query.ts';
 import type { Board } from '../../board/board.ts';
+import type { DeviceView } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import {
   filterHtml,
@@ -108,17 +109,14 @@ export function createPages(sources: PageSources): Router {
     return sendText(request, response, HTML_TYPE, errorPage(request, { status, code, message }, frame()), status);
   };
   router.use(withErrorPage(showError));
-  const showDocument = (request: Request, response: Response, title: string, body: Html): Promise<void> =>
-    send(
-      request,
-      response,
-      document(frame(), {
-        title,
-        body: html`${titleHtml(['/', 'Devices'], title, undefined)}<section class="card">${body}</section>`,
-        liveness: 'none',
-      }),
-    );
-  router.use(assets.router, createDocuments(showDocument));
+  router.use(
+    assets.router,
+    createDocuments((request, response, { title, body, device }) => {
+      const row = sources.board.current()?.devices.find(({ id }) => id === device);
+      const text = html`${titleHtml(['/docs/runbooks/README.md', 'Runbooks'], title, undefined)}${row && evidenceHtml(row)}<section class="card text">${body}</section>`;
+      return send(request, response, document(frame(), { title: title.text, body: text, liveness: 'none' }));
+    }),
+  );
   router.get('/', takes(...VIEW_PARAMETERS), (request, response) => {
     const { view, problem } = parseView(request.query);
     if (problem !== undefined) return sendError(request, response, 400, 'parameter-invalid', problem);
@@ -212,6 +210,10 @@ export function createPages(sources: PageSources): Router {
   });
   return router;
 }
+
+/** Above a runbook: the device of the link, and its record. A reset wipes what the record keeps. */
+const evidenceHtml = (device: DeviceView): Html =>
+  html`<section class="card text" aria-label="Evidence"><p>Evidence to save before a reset: <a href="${devicePath(device)}/incident">the record of the incident of ${device.name}</a>. How it is now: <a href="${devicePath(device)}">its page</a>.</p></section>`;
 
 /** Files, answers and icons of this server, and nothing else: no style and no script is in the page. */
 const POLICY =
