@@ -146,7 +146,7 @@ only the user of the agent can open. POST /-/release?family=FAMILY&for=10m does 
     knowsDemo: true,
     summary: 'List the incidents of the devices, or print one: what happened, who was hit, what to do, and the evidence.',
     formats: ['text', 'json'],
-    argument: { name: 'id', help: 'Incident to print, as the list names it.' },
+    argument: { name: 'id', help: 'Incident to print, as the list names it; or a device (GPU 0), of which the newest is printed.' },
     options: [
       readOption,
       { flags: '--by <group>', help: 'device: count the kept incidents of each device, most fatal ones first.' },
@@ -158,6 +158,7 @@ With --pod the list has the device, the change, the conditions, the remedies and
     examples: [
       'device-agent incidents',
       'device-agent incidents --by device',
+      'device-agent incidents "GPU 3"',
       'device-agent incidents 20261123-203015-nvme-0000-3b-00.0 -o json > incident.json',
       'device-agent incidents --pod training/finetune-0-0',
     ],

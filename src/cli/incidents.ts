@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { incidentDirectory } from '../agent/incidents.ts';
 import { stateOptions } from '../agent/options.ts';
+import { isCalled } from '../board/name.ts';
 import { nearest } from '../config/nearest.ts';
 import { systemWords, UserError } from '../errors.ts';
 import { savedFaultsIn } from '../health/journal/state-file.ts';
@@ -19,6 +20,7 @@ import { createChangeLog } from '../log/changes.ts';
 import type { SavedFault } from '../model/fault.ts';
 import { incidentText } from '../server/pages/incident-text.ts';
 import { type Asked, askFor, printAge, REFUSAL_TEXTS } from './agent-api.ts';
+import { BOARD_PATH, boardIn } from './board-answer.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { incidentsIn } from './incident-answer.ts';
 import { podOption } from './pod-option.ts';
@@ -32,6 +34,8 @@ interface Source {
   /** When the agent took the latest snapshot. */
   readonly takenAt?: string | undefined;
   read(id: string): Promise<RecordRead | undefined>;
+  /** Keys of the devices that people call so; none without an agent. */
+  keysOf?(name: string): Promise<readonly string[]>;
 }
 
 const MOST_HINTS = 3;
@@ -54,7 +58,7 @@ export async function runIncidents(context: CommandContext): Promise<Ending> {
     if (format !== 'json') printAge(source.takenAt);
     return { status: 0 };
   }
-  const record = await recordOf(source, id);
+  const record = await recordOf(source, (await newestOfDevice(source, id)) ?? id);
   await output.write(format === 'json' ? json(record) : incidentText(record));
   return { status: 0 };
 }
@@ -68,6 +72,10 @@ async function sourceOf(context: CommandContext): Promise<Source> {
       list: listed,
       faults: faultsIn(answer?.body),
       takenAt: (answer?.body as { readonly takenAt?: string } | undefined)?.takenAt,
+      async keysOf(name) {
+        const board = boardIn((await ask(BOARD_PATH)).answer?.body);
+        return board?.devices.flatMap((device) => (isCalled(device, name) ? [device.key] : [])) ?? [];
+      },
       async read(id) {
         const asked = await ask(`/api/incidents/${encodeURIComponent(id)}`);
         if (asked.answer?.status === 404) return undefined;
@@ -78,6 +86,13 @@ async function sourceOf(context: CommandContext): Promise<Source> {
   }
   const store = await storeOnDisk(context, refusal);
   return { list: store.list(), faults: listedFaults(await faultsOnDisk(context)), read: (id) => store.read(id) };
+}
+
+/** The newest record of the device of this name; undefined for the id of a record. */
+async function newestOfDevice({ list, keysOf }: Source, name: string): Promise<string | undefined> {
+  if (list.some(({ id }) => id === name)) return undefined;
+  const keys = new Set(await keysOf?.(name));
+  return list.find(({ device }) => keys.has(device) || device === name || device.slice(device.indexOf('/') + 1) === name)?.id;
 }
 
 async function recordOf(source: Source, id: string): Promise<IncidentRecord> {

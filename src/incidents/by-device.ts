@@ -20,6 +20,10 @@ export interface DeviceIncidents {
   readonly last: string;
 }
 
+/** True for a record of the hardware that has the name now. Without the hardware, as when the device is gone, the name decides. */
+export const isOfDevice = (one: Pick<IncidentSummary, 'device' | 'hardware'>, key: string, hardware: string | undefined): boolean =>
+  one.hardware === undefined || hardware === undefined ? one.device === key : one.hardware === hardware;
+
 /** Counts the incidents of each device, of its hardware where records name it. The device with the most fatal incidents is first. */
 export function byDevice(incidents: readonly IncidentSummary[]): readonly DeviceIncidents[] {
   const groups = new Map<string, IncidentSummary[]>();

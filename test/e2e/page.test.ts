@@ -27,6 +27,7 @@ const PAGES = [
   '/usage?by=namespace&since=1h',
   '/conditions',
   '/docs/page.md',
+  '/docs/runbooks/devices.md?node=n1&device=mlx5_0',
   '/devices/infiniband/no-such-device',
   '/pods/training/nobody',
   '/incidents/none',

@@ -17,15 +17,33 @@ const incident = (part: Partial<ListedIncident>): ListedIncident => ({
 });
 
 async function ask(path: string): Promise<string> {
+  return await (await asked(path)).text();
+}
+
+async function asked(path: string): Promise<Response> {
   const list = [
-    incident({ time: '2026-03-01T11:30:00Z', device: 'toy/b', holders: ['ml/train-1/main'] }),
+    incident({ id: 'newest', device: 'toy/b', hardware: 'toy#another' }),
+    incident({ id: 'renamed', device: 'toy/gone', hardware: 'toy#gone' }),
+    incident({ id: 'two', time: '2026-03-01T11:30:00Z', device: 'toy/b', holders: ['ml/train-1/main'] }),
     incident({}),
     incident({ device: 'toy/b', hardware: 'toy#another' }),
   ];
   started = await start({ snapshot: () => now, parts: { incidents: { list: () => list, read: () => Promise.resolve(undefined) } } });
-  return await (await fetch(started.url + path)).text();
+  return await fetch(started.url + path, { redirect: 'manual' });
 }
 
 it('has its kept incidents in numbers on its page, also those under another name and none of other hardware', async () => {
   expect(await ask('/devices/toy/b')).toContain('2 kept, 2 fatal; the same condition again 1 times, 1 of them with other holders');
+});
+
+it.each([
+  ['the newest of its hardware, not of the name', 'b', '/incidents/two'],
+  ['the newest under the name, where no device has it now', 'gone', '/incidents/renamed'],
+])('leads from the device to its record: %s', async (_, id, record) => {
+  const answer = await asked(`/devices/toy/${id}/incident`);
+  expect([answer.status, answer.headers.get('location')]).toEqual([302, record]);
+});
+
+it('says that it knows no such device, where nothing has the name', async () => {
+  expect((await asked('/devices/toy/nothing/incident')).status).toBe(404);
 });

@@ -1,6 +1,7 @@
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { parseQuery } from '../../accounting/query.ts';
 import type { Board } from '../../board/board.ts';
+import type { DeviceView } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import {
   filterHtml,
@@ -12,10 +13,12 @@ import {
   tableHtml,
   unresolvedHtml,
 } from '../../board/overview-html.ts';
+import { devicePath, incidentPath } from '../../board/paths.ts';
 import { pictureHtml } from '../../board/places-html.ts';
 import { TREND_MS } from '../../board/trend.ts';
 import { type BoardView, DEFAULT_VIEW, parseView, VIEW_PARAMETERS, viewOf, viewQuery } from '../../board/view.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
+import { isOfDevice } from '../../incidents/by-device.ts';
 import type { ReadingHistoryStore } from '../../incidents/history.ts';
 import type { PluginStats } from '../../model/agent-stats.ts';
 import type { ActivitySpec } from '../../model/declaration.ts';
@@ -70,6 +73,7 @@ export interface PageSources extends Omit<PageFrame, 'nowMs' | 'pathOf' | 'board
 export const PAGE_PATHS = [
   '/',
   '/devices/:family/:id',
+  '/devices/:family/:id/incident',
   '/pods/:namespace/:pod',
   '/incidents',
   '/incidents/:incident',
@@ -105,17 +109,14 @@ export function createPages(sources: PageSources): Router {
     return sendText(request, response, HTML_TYPE, errorPage(request, { status, code, message }, frame()), status);
   };
   router.use(withErrorPage(showError));
-  const showDocument = (request: Request, response: Response, title: string, body: Html): Promise<void> =>
-    send(
-      request,
-      response,
-      document(frame(), {
-        title,
-        body: html`${titleHtml(['/', 'Devices'], title, undefined)}<section class="card">${body}</section>`,
-        liveness: 'none',
-      }),
-    );
-  router.use(assets.router, createDocuments(showDocument));
+  router.use(
+    assets.router,
+    createDocuments((request, response, { title, body, device }) => {
+      const row = sources.board.current()?.devices.find(({ id }) => id === device);
+      const text = html`${titleHtml(['/docs/runbooks/README.md', 'Runbooks'], title, undefined)}${row && evidenceHtml(row)}<section class="card text">${body}</section>`;
+      return send(request, response, document(frame(), { title: title.text, body: text, liveness: 'none' }));
+    }),
+  );
   router.get('/', takes(...VIEW_PARAMETERS), (request, response) => {
     const { view, problem } = parseView(request.query);
     if (problem !== undefined) return sendError(request, response, 400, 'parameter-invalid', problem);
@@ -140,12 +141,21 @@ export function createPages(sources: PageSources): Router {
       history: sources.history?.().seriesOf(key, sources.now() - TREND_MS),
       events: (sources.events?.(0) ?? []).filter(({ device }) => device === key).toReversed(),
       watched: sources.watched?.(),
-      incidents: (sources.incidents?.list() ?? []).filter(({ device, hardware }) =>
-        hardware === undefined ? device === key : hardware === hardwareKey(state.device),
-      ),
+      incidents: (sources.incidents?.list() ?? []).filter((one) => isOfDevice(one, key, hardwareKey(state.device))),
       numbersOf: (one: DeviceState) => sources.board.numbersOf(one),
     };
     return send(request, response, devicePage(parts, frame()));
+  });
+  // An alert knows its device, and no id of a record.
+  router.get('/devices/:family/:id/incident', (request, response) => {
+    const { family, id } = request.params;
+    const key = `${family}/${id}`;
+    const device = sources.snapshot()?.devices.find((state) => state.key === key)?.device;
+    const newest = sources.incidents?.list().find((one) => isOfDevice(one, key, device && hardwareKey(device)));
+    if (newest !== undefined) return response.redirect(302, incidentPath(newest.id));
+    return device === undefined
+      ? sendNoDevice(request, response, sources.board.current(), family)
+      : response.redirect(302, devicePath({ family, id }));
   });
   router.get('/pods/:namespace/:pod', (request, response) => {
     const [snapshot, board] = [sources.snapshot(), sources.board.current()];
@@ -200,6 +210,10 @@ export function createPages(sources: PageSources): Router {
   });
   return router;
 }
+
+/** Above a runbook: the device of the link, and its record. A reset wipes what the record keeps. */
+const evidenceHtml = (device: DeviceView): Html =>
+  html`<section class="card text" aria-label="Evidence"><p>Evidence to save before a reset: <a href="${devicePath(device)}/incident">the record of the incident of ${device.name}</a>. How it is now: <a href="${devicePath(device)}">its page</a>.</p></section>`;
 
 /** The keys of `live.ts`. Without that script there are no keys, and their dialog never opens. */
 const KEYS = [

@@ -1,0 +1,1 @@
+export function documentHtml(text: string): string;
