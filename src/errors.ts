@@ -33,7 +33,7 @@ export const errors = {
   },
   'prometheus-unread': {
     message: 'Prometheus: {problem}',
-    remedy: '{remedy}',
+    remedy: 'Check --prometheus and its credentials; docs/fleet.md says what is asked.',
     exit: 1,
   },
   'environment-invalid': {

@@ -88,7 +88,7 @@ async function readOnce(options: Options): Promise<Fleet> {
     return await readFleet(prometheusFor(options), readOptionsOf(options));
   } catch (error) {
     if (!(error instanceof PrometheusTrouble)) throw error;
-    throw new UserError('prometheus-unread', { problem: error.message, remedy: error.remedy }, error);
+    throw new UserError('prometheus-unread', { problem: `${error.message}. ${error.remedy.replace(/\.$/, '')}` }, error);
   }
 }
 
