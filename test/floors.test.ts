@@ -63,6 +63,7 @@ const ALLOWED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "'Time between two reads": 'values that are read less often than the option says',
     "'Devices to leave out": 'an example, and families that open no file',
   },
+  'sim/fleet.ts': { 'const TYPE': 'the devices of a simulated fleet' },
   'model/declaration.ts': { "'admin-commands'": 'the name of a value of the chart' },
 };
 

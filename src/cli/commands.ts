@@ -276,6 +276,13 @@ Device hours count a device that several containers hold once: each container ha
     load: async () => (await import('./replay/replay.ts')).runReplay,
   },
   {
+    name: 'demo fleet',
+    hasOwnFile: true,
+    summary: 'Show 20 simulated nodes in one page, from a real Prometheus where one is installed.',
+    examples: ['device-agent demo fleet'],
+    load: async () => (await import('./demo/fleet.ts')).runDemoFleet,
+  },
+  {
     name: 'demo fault',
     hasOwnFile: true,
     summary: 'Begin a fault on a device of a running demo; without a name, list the faults, their devices and what runs now.',

@@ -14,10 +14,17 @@ export function groupedFaults(nodes: readonly FleetNode[]): readonly FleetFault[
   const placed = nodes.flatMap((node) => node.faults.map((fault) => ({ fault, node })));
   const lines = [...grouped(placed, ({ fault: { family, condition, reason } }) => [family, condition, reason].join('\0')).values()];
   const order = { fatal: 0, degraded: 1, info: 2 };
-  return lines.map(lineOf).toSorted((a, b) => order[a.severity] - order[b.severity] || b.devices - a.devices);
+  const facts = FACTS.filter((fact) => differs(fact, nodes));
+  return lines.map((line) => lineOf(line, facts)).toSorted((a, b) => order[a.severity] - order[b.severity] || b.devices - a.devices);
 }
 
-function lineOf(placed: readonly Placed[]): FleetFault {
+/** What all nodes have says nothing of a fault. The driver of a healthy node is not known here. */
+function differs(fact: (typeof FACTS)[number], nodes: readonly FleetNode[]): boolean {
+  if (fact !== 'model' && fact !== 'group') return true;
+  return new Set(nodes.flatMap(({ models, group }) => (fact === 'model' ? models : (group ?? '')))).size > 1;
+}
+
+function lineOf(placed: readonly Placed[], facts: readonly (typeof FACTS)[number][]): FleetFault {
   const [{ fault: first } = { fault: undefined }] = placed;
   if (first === undefined) throw new Error('a group has a member');
   const { family, condition, reason } = first;
@@ -30,7 +37,7 @@ function lineOf(placed: readonly Placed[]): FleetFault {
     devices: devices.length,
     nodes: [...new Set(placed.map(({ node }) => node.name))],
     hit: [...new Set(placed.flatMap(({ fault }) => fault.hit))],
-    shared: devices.length < 2 ? [] : FACTS.flatMap((fact) => sharedOf(fact, devices)),
+    shared: devices.length < 2 ? [] : facts.flatMap((fact) => sharedOf(fact, devices)),
   };
 }
 

@@ -165,11 +165,11 @@ export function writeFleet(file: string, nodes: readonly SimulatedNode[], start:
 
 const RULES = ['deploy/rules.yaml', 'deploy/rules-fleet.yaml'];
 
-/** Puts the rules into a query in place of the series that they record: what the rules would record at the moment of the query. */
+/** Puts the rules into a query in place of the series that they record: what the rules would record at its moment. Those over days are left out. */
 export function withoutRecords(expr: string): string {
   const groups = RULES.flatMap(
-    (file) => (parse(readFileSync(file, 'utf8')) as { groups: { rules: { record?: string; expr: string }[] }[] }).groups,
-  );
+    (file) => (parse(readFileSync(file, 'utf8')) as { groups: { name: string; rules: { record?: string; expr: string }[] }[] }).groups,
+  ).filter(({ name }) => name === 'device-fleet' || name === 'device-fleet-page');
   const rules = new Map(
     groups.flatMap(({ rules: all }) => all.flatMap(({ record, expr: of }) => (record === undefined ? [] : [[record, of] as const]))),
   );
