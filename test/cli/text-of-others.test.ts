@@ -48,9 +48,19 @@ beforeAll(async () => {
   ];
   kubelet.admitPod({ namespace: HOSTILE, name: HOSTILE, uid: 'u', containers: [{ name: HOSTILE, devices }] } as never);
   await kubelet.start();
-  agent = createServer(({ url = '' }, response) => {
+  agent = createServer((request, response) => {
+    const { url = '' } = request;
     // An API server whose errors are hostile.
     if (url.startsWith('/api/v1/nodes/')) return response.writeHead(500).end(JSON.stringify({ message: HOSTILE }));
+    if (url.startsWith('/refuses/')) return response.writeHead(503).end(JSON.stringify({ status: 'error', error: HOSTILE }));
+    if (url === '/api/v1/query') {
+      let sent = '';
+      return request
+        .on('data', (part) => {
+          sent += part;
+        })
+        .on('end', () => response.end(JSON.stringify(answerToQuery(new URLSearchParams(sent).get('query') ?? ''))));
+    }
     const body = answerTo(url);
     return response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' }).end(JSON.stringify(body ?? {}));
   });
@@ -164,6 +174,16 @@ interface Case {
   readonly isOwn?: true;
 }
 
+const prometheus = (path = ''): string => `--prometheus=http://127.0.0.1:${(agent.address() as AddressInfo).port}${path}`;
+
+/** A Prometheus whose every label is hostile. */
+function answerToQuery(query: string): unknown {
+  if (query === 'time()') return { status: 'success', data: { resultType: 'scalar', result: [1_000, '1000'] } };
+  const names = ['cluster', 'node', 'family', 'kind', 'model', 'device', 'condition', 'reason', 'holder_namespace', 'holder_pod'];
+  const metric = { ...Object.fromEntries(names.map((name) => [name, HOSTILE])), level: '3', severity: 'fatal', what: 'clock' };
+  return { status: 'success', data: { resultType: 'vector', result: [{ metric, value: [1_000, '1000'] }] }, warnings: [HOSTILE] };
+}
+
 /** Each command, with hostile text in all that it reads. */
 const CASES: Readonly<Record<string, Case>> = {
   serve: {
@@ -185,8 +205,14 @@ const CASES: Readonly<Record<string, Case>> = {
   demo: { args: () => ['--replay', archive, '--web.listen-address=127.0.0.1:0', '--log.level=error'], until: /Ctrl-C/ },
   capture: { args: () => ['--no-redact', `--output=${folder}/${HOSTILE}/made.json.gz`, ...world] },
   replay: { args: () => [archive] },
+  'demo fleet': { args: () => [], until: /Ctrl-C/, isOwn: true },
   'demo fault': { args: () => [HOSTILE, HOSTILE], environment: { TMPDIR: '/nonexistent' }, isOwn: true },
   'demo fault clear': { args: () => [HOSTILE], environment: { TMPDIR: '/nonexistent' }, isOwn: true },
+  fleet: { args: () => [prometheus('/refuses'), '--listen=127.0.0.1:0'], until: /owned/ },
+  'fleet list': { args: () => [prometheus()] },
+  'fleet top': { args: () => [prometheus()] },
+  'fleet usage': { args: () => [prometheus()] },
+  'fleet incidents': { args: () => [prometheus()] },
   'config check': { args: () => [`--config.file=${folder}/${HOSTILE}/absent.yaml`] },
   'config print': { args: () => [`--podresources.socket=/${HOSTILE}`] },
   'config schema': { args: () => [], isOwn: true },

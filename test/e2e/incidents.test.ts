@@ -129,7 +129,8 @@ describe('incidents of a simulated node', () => {
     expect(text.stdout).toMatch(/WHAT HAPPENED\n.*was healthy and became unhealthy[\s\S]*WHO WAS HIT[\s\S]*WHAT TO DO\n {2}Check cable/);
     expect(text.stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
     expect(JSON.parse((await run(['incidents', id, '-o', 'json', ...ask])).stdout)).toEqual(await recordOf(/mlx5_1$/));
-    const unknown = await run(['incidents', 'mlx5_1', ...ask]);
+    expect((await run(['incidents', 'mlx5_1', ...ask])).stdout, 'by the device').toBe(text.stdout);
+    const unknown = await run(['incidents', id.slice(1), ...ask]);
     expect(unknown).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining(`did you mean ${id}?`) });
 
     expect(await agent.stop()).toBe(0);

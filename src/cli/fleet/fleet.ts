@@ -9,6 +9,7 @@ import { PrometheusTrouble } from '../../fleet/trouble.ts';
 import { FleetWatch, type ReadOptions, readFleet } from '../../fleet/watch.ts';
 import { systemClock } from '../../host/clock.ts';
 import { defined } from '../../model/defined.ts';
+import { visible } from '../../model/one-line.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { stopSignal } from '../signals.ts';
 import { textTable } from '../text-table.ts';
@@ -78,7 +79,9 @@ const printing =
     const fleet = await readOnce(options);
     for (const { question, message } of fleet.problems) logger.warn('not everything was read', { question, detail: message });
     const text =
-      options.output === 'json' ? `${JSON.stringify(part(fleet), null, 2)}\n` : `${sentenceOf(fleet)}.\n\n${textTable(table(fleet))}`;
+      options.output === 'json'
+        ? `${JSON.stringify(part(fleet), null, 2)}\n`
+        : `${visible(sentenceOf(fleet))}.\n\n${textTable(table(fleet))}`;
     await output.write(text);
     return { status: fleet.problems.length === 0 ? 0 : 1 };
   };
