@@ -34,6 +34,10 @@ describe.skipIf(!hasBrowser)(`pages of a fleet in a real browser${unlessBrowser}
     for (const path of PATHS) {
       await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`);
       expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth'), path).toBeLessThanOrEqual(0);
+      const laidOut = (await page.evaluate(
+        '[...document.querySelectorAll("table")].map((one) => getComputedStyle(one).display)',
+      )) as string[];
+      if (width > 1_000) expect(new Set([...laidOut, 'table']), `${path}: heads above their columns`).toEqual(new Set(['table']));
       await page.addScriptTag({ content: AXE });
       const found = (await page.evaluate(`axe.run({ runOnly: ${JSON.stringify(RULES)} })`)) as {
         readonly violations: readonly { readonly id: string }[];

@@ -49,8 +49,8 @@ h2 { font-size: var(--text); font-weight: 650; }
 article { overflow-wrap: anywhere; padding: .3rem .75rem; } article:target { outline: 2px solid var(--link); }
 article h3 { font-size: var(--text); } article p { max-width: 60rem; }
 pre { margin: 0; padding: 0 .75rem .75rem; font: .94em/1.45 var(--mono); white-space: pre-wrap; overflow-wrap: anywhere; }
-.text { display: grid; grid-template-columns: minmax(0, 1fr); gap: .6rem; padding: .6rem .75rem; } .text > :is(p, ul, ol) { max-width: 60rem; overflow-wrap: anywhere; } .text h2 { font-size: var(--lead); margin-top: .8rem; }
-.text :is(ul, ol) { padding-left: 1.4rem; } .text ul { list-style: disc; } .text ol { list-style: decimal; } .text .cmd code { flex: 1; white-space: pre-wrap; } .text :is(td, th) { padding: .25rem .4rem; text-align: left; white-space: normal; vertical-align: top; overflow-wrap: anywhere; } .text table { min-width: 0; width: 100%; } .text pre { padding: 0; } .text var { font-style: normal; font-weight: 600; }
+.prose { display: grid; grid-template-columns: minmax(0, 1fr); gap: .6rem; padding: .6rem .75rem; } .prose > :is(p, ul, ol) { max-width: 60rem; overflow-wrap: anywhere; } .prose h2 { font-size: var(--lead); margin-top: .8rem; }
+.prose :is(ul, ol) { padding-left: 1.4rem; } .prose ul { list-style: disc; } .prose ol { list-style: decimal; } .prose .cmd code { flex: 1; white-space: pre-wrap; } .prose :is(td, th) { padding: .25rem .4rem; text-align: left; white-space: normal; vertical-align: top; overflow-wrap: anywhere; } .prose table { min-width: 0; width: 100%; } .prose pre { padding: 0; } .prose var { font-style: normal; font-weight: 600; }
 
 .s { display: inline-flex; align-items: center; gap: .45em; font-weight: 600; white-space: nowrap; }
 .s::before { content: ""; flex: none; width: 10px; height: 10px; background: currentColor; }

@@ -113,7 +113,7 @@ export function createPages(sources: PageSources): Router {
     assets.router,
     createDocuments((request, response, { title, body, device }) => {
       const row = sources.board.current()?.devices.find(({ id }) => id === device);
-      const text = html`${titleHtml(['/docs/runbooks/README.md', 'Runbooks'], title, undefined)}${row && evidenceHtml(row)}<section class="card text">${body}</section>`;
+      const text = html`${titleHtml(['/docs/runbooks/README.md', 'Runbooks'], title, undefined)}${row && evidenceHtml(row)}<section class="card prose">${body}</section>`;
       return send(request, response, document(frame(), { title: title.text, body: text, liveness: 'none' }));
     }),
   );
@@ -213,7 +213,7 @@ export function createPages(sources: PageSources): Router {
 
 /** Above a runbook: the device of the link, and its record. A reset wipes what the record keeps. */
 const evidenceHtml = (device: DeviceView): Html =>
-  html`<section class="card text" aria-label="Evidence"><p>Evidence to save before a reset: <a href="${devicePath(device)}/incident">the record of the incident of ${device.name}</a>. How it is now: <a href="${devicePath(device)}">its page</a>.</p></section>`;
+  html`<section class="card prose" aria-label="Evidence"><p>Evidence to save before a reset: <a href="${devicePath(device)}/incident">the record of the incident of ${device.name}</a>. How it is now: <a href="${devicePath(device)}">its page</a>.</p></section>`;
 
 /** The keys of `live.ts`. Without that script there are no keys, and their dialog never opens. */
 const KEYS = [
