@@ -1,7 +1,7 @@
 import type { FleetNode, NodeFault } from './fleet.ts';
 
 /**
- * Nodes that match all words of a text, in their order: `state:`, `family:`, `model:`, `namespace:`, `node:`, `group:` match one fact; with another key, as in
+ * Nodes that match all words of a text, in their order: `state:`, `family:`, `model:`, `driver:` (of a faulty device), `namespace:`, `node:`, `group:` match one fact; with another key, as in
  * `port:1`, a fault has both in its name. Other words match any text of the node. Upper case is as lower case.
  */
 export function filtered(nodes: readonly FleetNode[], text: string): readonly FleetNode[] {
@@ -17,6 +17,11 @@ const KEYS: Readonly<Record<string, (node: FleetNode, value: string) => boolean>
   state: ({ state }, value) => state === value,
   family: ({ families, faults }, value) => [...families, ...faults.map(({ family }) => family)].includes(value),
   model: ({ models }, value) => has(models, value),
+  driver: ({ faults }, value) =>
+    has(
+      faults.flatMap(({ driver }) => driver ?? []),
+      value,
+    ),
   node: ({ name }, value) => has([name], value),
   group: ({ group = '' }, value) => has([group], value),
   namespace: ({ namespaces, faults }, value) =>

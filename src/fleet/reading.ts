@@ -38,7 +38,13 @@ export function fleetOf(
       }),
     )
     .map((node) => defined({ ...node, pageUrl: pageOf(node) }))
-    .toSorted((a, b) => rank(a) - rank(b) || b.faults.length - a.faults.length || compareNames(a.name, b.name));
+    .toSorted(
+      (a, b) =>
+        rank(a) - rank(b) ||
+        b.faults.length - a.faults.length ||
+        firstSince(a).localeCompare(firstSince(b)) ||
+        compareNames(a.name, b.name),
+    );
   const unnamed = rows('heard').filter(({ labels }) => labels.node === undefined).length;
   return {
     at: isoOf(seconds),
@@ -63,6 +69,8 @@ type Tables = Readonly<Record<(typeof TABLES)[number], ReadonlyMap<string, reado
 const keyOf = ({ cluster = '', node = '' }: Labels): string => `${cluster}\0${node}`;
 const isoOf = (seconds: number): string => new Date(Math.round(seconds * 1_000)).toISOString();
 const rank = ({ state }: FleetNode): number => WORST_FIRST.indexOf(state);
+/** Of equal nodes, the one that has waited longest comes first. */
+const firstSince = ({ faults: [first] }: FleetNode): string => first?.since ?? '~';
 const sumOf = (samples: readonly Sample[]): number => samples.reduce((sum, { value }) => sum + value, 0);
 
 interface Moment {

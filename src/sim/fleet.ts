@@ -41,6 +41,10 @@ const nameOf = (node: number): string => `gpu-${String(node).padStart(2, '0')}`;
 const namespaceOf = (node: number): string => NAMESPACES[node % NAMESPACES.length] ?? NAMESPACES[0];
 const isFree = (node: number, device: number): boolean => (node + device) % 7 === 0;
 const lasts = ({ isStory }: Fault, seconds: number): boolean => isStory !== true || seconds % (2 * STORY_SECONDS) < STORY_SECONDS;
+const DEVICE_NUMBERS = Array.from({ length: DEVICES }, (_, device) => device);
+const heldOf = (node: number): readonly number[] => DEVICE_NUMBERS.filter((device) => !isFree(node, device));
+/** How much of its time a held device does nothing. */
+const IDLE: Readonly<Record<string, number>> = { training: 0.1, inference: 0.4, research: 0.7 };
 /** Between 0 and 1, slow and the same at each look. */
 const wave = (node: number, seconds: number): number => 0.5 + 0.45 * Math.sin(seconds / HOUR + node * 1.7);
 
@@ -54,18 +58,29 @@ export function simulatedFleet(begin: number): readonly SimulatedSeries[] {
   ];
 }
 
+/** A lost device has no reading. */
+function useOf(node: number, device: number, seconds: number): number | undefined {
+  const isLost = FAULTS.some((one) => one.node === node && one.device === device && one.severity === 'fatal' && lasts(one, seconds));
+  return isLost ? undefined : isFree(node, device) ? 0 : wave(node + device / 10, seconds);
+}
+
+function meanUse(node: number, seconds: number): number {
+  const uses = DEVICE_NUMBERS.flatMap((device) => useOf(node, device, seconds) ?? []);
+  return uses.reduce((sum, use) => sum + use, 0) / uses.length;
+}
+
 function seriesOfNode(node: number, begin: number): readonly SimulatedSeries[] {
   const of = (name: string, labels: object, valueAt: (seconds: number) => number | undefined): SimulatedSeries => ({
     name,
     labels: { node: nameOf(node), ...labels },
     // A silent agent was heard until an hour before.
-    valueAt: (seconds) => (node === SILENT && seconds > begin - HOUR ? undefined : valueAt(seconds) || undefined),
+    valueAt: (seconds) => (node === SILENT && seconds > begin - HOUR ? undefined : valueAt(seconds)),
   });
   const sick = (seconds: number, severity: string): number =>
     FAULTS.filter((one) => one.node === node && one.severity === severity && lasts(one, seconds)).length;
   const well = (seconds: number): number => DEVICES - sick(seconds, 'fatal') - sick(seconds, 'degraded');
-  const free = Array.from({ length: DEVICES }, (_, device) => device).filter((device) => isFree(node, device)).length;
-  const devices = Array.from({ length: DEVICES }, (_, device) => device);
+  const sickAndHeld = (seconds: number, severity: string): number =>
+    FAULTS.filter((one) => one.node === node && one.severity === severity && lasts(one, seconds) && !isFree(node, one.device)).length;
   return [
     of('node:device_agent_heard:timestamp_seconds', {}, (seconds) => seconds),
     of('node:device_agent_snapshots:changes5m', {}, () => 30),
@@ -73,12 +88,17 @@ function seriesOfNode(node: number, begin: number): readonly SimulatedSeries[] {
     of('node:devices_by_level:count', { ...TYPE, level: '1' }, well),
     of('node:devices_by_level:count', { ...TYPE, level: '2' }, (seconds) => sick(seconds, 'degraded')),
     of('node:devices_by_level:count', { ...TYPE, level: '3' }, (seconds) => sick(seconds, 'fatal')),
-    of('node:devices_held_by_level:count', { ...TYPE, level: '1' }, (seconds) => Math.max(0, well(seconds) - free)),
-    of('node:devices_held_by_level:count', { ...TYPE, level: '2' }, (seconds) => sick(seconds, 'degraded')),
-    of('node:device_utilization_ratio:avg', TYPE, (seconds) => wave(node, seconds)),
-    of('node:device_power_watts:sum', TYPE, (seconds) => DEVICES * (120 + 500 * wave(node, seconds))),
+    of(
+      'node:devices_held_by_level:count',
+      { ...TYPE, level: '1' },
+      (seconds) => heldOf(node).length - sickAndHeld(seconds, 'degraded') - sickAndHeld(seconds, 'fatal'),
+    ),
+    of('node:devices_held_by_level:count', { ...TYPE, level: '2' }, (seconds) => sickAndHeld(seconds, 'degraded')),
+    of('node:devices_held_by_level:count', { ...TYPE, level: '3' }, (seconds) => sickAndHeld(seconds, 'fatal')),
+    of('node:device_utilization_ratio:avg', TYPE, (seconds) => meanUse(node, seconds)),
+    of('node:device_power_watts:sum', TYPE, (seconds) => DEVICES * (120 + 500 * meanUse(node, seconds))),
     of('kube_node_labels', { label_topology_kubernetes_io_zone: `zone-${'abc'[node % 3]}` }, () => 1),
-    ...devices.flatMap((device) => {
+    ...DEVICE_NUMBERS.flatMap((device) => {
       const labels = { device: `GPU-${nameOf(node)}-${device}` };
       const fault = FAULTS.find((one) => one.node === node && one.device === device);
       const level = (seconds: number): number => (fault === undefined || !lasts(fault, seconds) ? 1 : fault.severity === 'fatal' ? 3 : 2);
@@ -124,13 +144,14 @@ function seriesOfFault(fault: Fault, begin: number): readonly SimulatedSeries[] 
   ];
 }
 
-function seriesOfNamespace(namespace: string, at: number): readonly SimulatedSeries[] {
+function seriesOfNamespace(namespace: string): readonly SimulatedSeries[] {
   const labels = { holder_namespace: namespace };
-  const held = Array.from({ length: NODES }, (_, node) => node).filter((node) => namespaceOf(node) === namespace).length * (DEVICES - 1);
+  const nodes = Array.from({ length: NODES }, (_, node) => node).filter((node) => namespaceOf(node) === namespace);
+  const held = nodes.reduce((sum, node) => sum + (node === SILENT ? 0 : heldOf(node).length), 0);
   return [
     { name: 'namespace:devices_held:count', labels, valueAt: () => held },
     { name: 'namespace:device_share_hours:sum1d', labels: { ...labels, ...TYPE }, valueAt: () => held * 24 },
-    { name: 'namespace:device_idle_share_hours:sum1d', labels: { ...labels, ...TYPE }, valueAt: () => held * (2 + 7 * at) },
+    { name: 'namespace:device_idle_share_hours:sum1d', labels: { ...labels, ...TYPE }, valueAt: () => held * 24 * (IDLE[namespace] ?? 0) },
   ];
 }
 

@@ -85,7 +85,7 @@ async function storedIn(series: readonly SimulatedSeries[], begin: number): Prom
   try {
     const [metrics, data, config] = ['fleet.om', 'data', 'prometheus.yml'].map((name) => join(directory, name)) as [string, string, string];
     const minute = begin - (begin % 60);
-    writeFileSync(metrics, openMetricsOf(series, minute - 6 * HOURS, minute + 6 * HOURS));
+    writeFileSync(metrics, openMetricsOf(series, minute - 6 * HOURS, minute + 3 * HOURS));
     writeFileSync(config, '{}');
     await promisify(execFile)('promtool', ['tsdb', 'create-blocks-from', 'openmetrics', metrics, data]);
     const port = await freePort();
