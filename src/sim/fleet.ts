@@ -113,6 +113,12 @@ function seriesOfNode(node: number, begin: number): readonly SimulatedSeries[] {
           ? []
           : [
               of('container_device_allocation', { ...labels, ...holder }, () => 1),
+              ...(['share', 'idle', 'unobserved'] as const).map((what) =>
+                of(`container_device_${what}_seconds_total`, { ...labels, ...holder }, (seconds) => {
+                  const share = what === 'share' ? 1 : what === 'idle' ? (IDLE[holder.namespace] ?? 0) : 0;
+                  return share * (seconds - begin + 12 * HOUR);
+                }),
+              ),
               of(
                 'device:container_device_allocation:max',
                 { ...labels, holder_namespace: holder.namespace, resource: holder.resource },

@@ -70,7 +70,7 @@ function heldHtml(title: string, held: readonly HeldDevice[], namespace: string,
     const { node: name, cluster } = one;
     // A node that left the fleet has no page any more.
     const node = known.has(keyOf(name, cluster)) ? nodeLink({ name, ...(cluster !== undefined && { cluster }) }) : name;
-    return html`<th scope="row">${node}</th><td>${one.name} <small>${one.family}/${one.id}</small></td>${withPods ? html`<td>${podLink(`${namespace}/${one.pod}`)}</td>` : undefined}${numberCell('Held', hoursText(one.heldHours))}${numberCell('Busy', hoursText(one.busyHours))}${numberCell('Idle', hoursText(one.idleHours))}`;
+    return html`<th scope="row">${node}</th><td>${one.name}${one.name === one.id ? undefined : html` <small>${one.family}/${one.id}</small>`}</td>${withPods ? html`<td>${podLink(`${namespace}/${one.pod}`)}</td>` : undefined}${numberCell('Held', hoursText(one.heldHours))}${numberCell('Busy', hoursText(one.busyHours))}${numberCell('Idle', hoursText(one.idleHours))}`;
   });
   const left = held.length - rows.length;
   return card(
