@@ -5,6 +5,7 @@ import {
   DEVICE_NAME,
   HOLDER_OF_DEVICE,
   HOLDER_OF_UNRESOLVED,
+  NAMES_IN_LINK,
   REMEDY,
   UNVERIFIED,
 } from './annotations.ts';
@@ -381,7 +382,7 @@ export function alertEntry(
       description,
       ...(holder === undefined ? {} : { holder }),
       remedy,
-      runbook_url: `${RUNBOOKS}/${page}.md#${name.toLowerCase()}`,
+      runbook_url: `${RUNBOOKS}/${page}.md${NAMES_IN_LINK}#${name.toLowerCase()}`,
     },
   };
 }

@@ -25,6 +25,10 @@ export const DEVICE_NAME =
   '{{ $model := .Labels.model }}{{ $address := .Labels.pci_address }}{{ if eq $address $labels.device }}{{ $address = "" }}{{ end }}' +
   '{{ if or $model $address }} ({{ $model }}{{ if and $model $address }}, {{ end }}{{ $address }}){{ end }}{{ end }}';
 
+/** Template text: the query by which the page of a runbook has the names of the alert in its commands. */
+export const NAMES_IN_LINK =
+  '{{ with $labels.node }}?node={{ urlquery . }}{{ with $labels.device }}&device={{ urlquery . }}{{ end }}{{ end }}';
+
 /** The containers that hold an id of a resource for which the agent knows no device. */
 export const HOLDER_OF_UNRESOLVED = holderText(
   'Held by ',

@@ -1,3 +1,4 @@
+import { NAMES_IN_LINK } from './annotations.ts';
 import { by, RUNBOOKS, rate, WHOLE_BOARD, withHolder } from './promql.ts';
 
 interface Recording {
@@ -71,7 +72,7 @@ export const stallGroup = {
           'The GPUs of the container {{ $labels.holder_container }} are busy, but their engines do no work, and nothing moves over their links. Its periodic steps were seen before. Most likely its job hangs: a rank died, or a collective operation waits for one. A checkpoint that another node writes looks the same. The node cannot tell which rank is the cause; rank:device_bytes:deviation and its siblings hint at a rank that differs.',
         remedy:
           'Look at the logs of all ranks, and at the flight recorder of the communication library if there is one. Restart the job if it does not go on.',
-        runbook_url: `${RUNBOOKS}/devices.md#devicestalled`,
+        runbook_url: `${RUNBOOKS}/devices.md${NAMES_IN_LINK}#devicestalled`,
       },
     },
   ],

@@ -68,7 +68,7 @@ export const cases: readonly AlertCase[] = [
       summary: 'GPU 3 (NVIDIA H100, 0000:3b:00.0) on node n1 is out of service: GpuFallenOffBus.',
       holder: HOLDER,
       remedy: 'Drain and reboot the node.',
-      runbook_url: 'http://device-agent.device-agent.svc:9835/docs/runbooks/devices.md#deviceunhealthy',
+      runbook_url: 'http://device-agent.device-agent.svc:9835/docs/runbooks/devices.md?node=n1&device=GPU-1#deviceunhealthy',
     },
   },
   {

@@ -36,7 +36,8 @@ describe('rules', () => {
       expect(labels?.severity, alert).toMatch(/^(?:critical|warning|info)$/);
       for (const name of ['summary', 'description', 'remedy']) expect(annotations[name], `${alert}: ${name}`).toBeTruthy();
       const [, page, section] =
-        /^http:\/\/device-agent\.device-agent\.svc:9835\/(docs\/runbooks\/\w+\.md)#(\w+)$/.exec(annotations.runbook_url ?? '') ?? [];
+        /^http:\/\/device-agent\.device-agent\.svc:9835\/(docs\/runbooks\/\w+\.md)\{\{.*\}\}#(\w+)$/.exec(annotations.runbook_url ?? '') ??
+        [];
       expect(section).toBe(alert?.toLowerCase());
       expect(readFileSync(page ?? '', 'utf8')).toContain(`\n## ${alert}\n`);
     }

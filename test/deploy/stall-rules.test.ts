@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { NAMES_IN_LINK } from '../../deploy/rules/annotations.ts';
 import { RUNBOOKS } from '../../deploy/rules/promql.ts';
 import { ruleFiles } from '../../deploy/rules/rule-files.ts';
 import { stallGroup } from '../../deploy/rules/stall.ts';
@@ -85,7 +86,7 @@ describe.each(PROMTOOLS)('rules of waiting containers, $program$skipped', ({ pro
                   exp_labels: { severity: 'info', node: 'n0', holder_namespace: 'ml', holder_pod: 'r0', holder_container: 'main' },
                   exp_annotations: {
                     ...alert.annotations,
-                    runbook_url: alert.annotations.runbook_url?.replace(RUNBOOKS, RUNBOOK_BASE),
+                    runbook_url: alert.annotations.runbook_url?.replace(RUNBOOKS, RUNBOOK_BASE).replace(NAMES_IN_LINK, '?node=n0'),
                     summary: 'ml/r0 on node n0 has made no step for 15m 0s.',
                     description: alert.annotations.description.replace('{{ $labels.holder_container }}', 'main'),
                   },

@@ -14,7 +14,7 @@ const alertsIn = (file: string): readonly Alert[] =>
   (parse(readFileSync(file, 'utf8')) as { groups: { rules: Alert[] }[] }).groups
     .flatMap((group) => group.rules)
     .filter(({ alert }) => alert !== undefined);
-const isOfAgents = ({ annotations }: Alert): boolean => annotations.runbook_url.includes('/agents.md#');
+const isOfAgents = ({ annotations }: Alert): boolean => annotations.runbook_url.includes('/agents.md');
 /** In the order of the pages. */
 const alerts = ['deploy/rules.yaml', 'deploy/rules-stall.yaml']
   .flatMap(alertsIn)
