@@ -23,11 +23,11 @@ const level = by(
 );
 const ofType = (expr: string): string => `${expr} * on (${DEVICE}) group_left (${TYPE}) ${COUNTED}`;
 
-/** A fault that counts, with what a person needs of its device. `index` names a GPU for people. */
+/** A fault that counts, with the facts of its device that a person needs. A GPU also has the label `index`, for its short name. */
 const FAULT = 'device:device_fault:since_timestamp_seconds';
 const FACTS = 'family, kind, model, serial, driver, firmware, pci_address';
 const withIndex = (expr: string): string =>
-  `(${expr} * on (${DEVICE}) group_left (index) topk by (${DEVICE}) (1, ${by(`${DEVICE}, index`, series('device_nvidia_info', 'index!=""'))}) or ${expr})`;
+  `(${expr} * on (${DEVICE}) group_left (index) topk by (${DEVICE}) (1, ${by(`${DEVICE}, index`, series('device_nvidia_info', 'index!=""'))}) or on (${DEVICE}, condition, part, reason) ${expr})`;
 const fault = withIndex(
   `${by(`${DEVICE}, condition, part, reason, severity, remedy`, series('device_health_condition', 'severity!="info",remedy!="none",cause=""'))}
   * on (${DEVICE}) group_left () ${by(DEVICE, series('device_health_since_timestamp_seconds'))}

@@ -25,11 +25,11 @@ interface Report {
   readonly currency?: string;
 }
 
-/** Less idle time than this is told as none. */
+/** Less idle time than this counts as none. */
 const LEAST_IDLE = 0.01;
 const MOST_UNOBSERVED = 0.05;
 
-/** One sentence about the waste, for people. Absent where no container held a device. Unobserved time is told, because it can be waste, too. */
+/** One sentence about the waste, for people. Absent where no container held a device. It also says how much time was not observed, because that can be waste. */
 export function wasteSentence({ rows, total, currency }: Report, nameOf = ({ name }: UsageRow): string => name): string | undefined {
   const { shareSeconds, idleShareSeconds } = total;
   const parts = timeParts(total);

@@ -1,4 +1,3 @@
-import type { DisplayState } from '../board/device-view.ts';
 import { compareNames } from '../board/order.ts';
 import { defined } from '../model/defined.ts';
 import type { Answer, Labels, Curve as Series } from './answer.ts';
@@ -6,12 +5,12 @@ import type { FleetNode, FleetProblem } from './fleet.ts';
 import { type Curve, type FleetDevice, type HeldDetail, type HeldDevice, type NodeDetail, SPANS, type Span } from './pages/sources.ts';
 import type { Prometheus } from './prometheus.ts';
 import { ofHolder, ofNode } from './questions.ts';
+import { LEVELS } from './reading.ts';
 
 const HOUR_SECONDS = 3_600;
 /** About as many points as a chart has columns of pixels. */
 const POINTS = 240;
 const MOST_LINES = 8;
-const STATES: readonly DisplayState[] = ['unknown', 'healthy', 'degraded', 'unhealthy'];
 const CURVES = [
   ['Use', 'device_utilization_ratio', 'node:device_utilization_ratio:avg'],
   ['Power', 'device_power_watts', 'node:device_power_watts:sum'],
@@ -51,12 +50,12 @@ export async function nodeDetail(prometheus: Prometheus, { name, cluster }: Flee
       id,
       name: id,
       model,
-      state: STATES[level.get(id)?.value ?? 0] ?? 'unknown',
+      state: LEVELS[level.get(id)?.value ?? 0] ?? 'unknown',
       utilizationRatio: use.get(id)?.value,
       holders: isHeldKnown ? [...new Set(holders)] : undefined,
     });
   });
-  const order = (one: FleetDevice): number => -STATES.indexOf(one.state);
+  const order = (one: FleetDevice): number => -LEVELS.indexOf(one.state);
   return {
     devices: devices.toSorted((a, b) => order(a) - order(b) || compareNames(a.id, b.id)),
     curves: curves.flat(),
@@ -66,18 +65,18 @@ export async function nodeDetail(prometheus: Prometheus, { name, cluster }: Flee
 
 const HOLDER = 'cluster, node, device, namespace, exported_namespace, workload_namespace, pod, exported_pod, workload_pod';
 
-/** What a pod, or all pods of a namespace, hold and held in the last day. */
+/** Devices that a pod, or all pods of a namespace, hold now or held in the last day. */
 export async function heldDetail(prometheus: Prometheus, namespace: string, pod: string | undefined, seconds: number): Promise<HeldDetail> {
   const asked = asking();
   const hours = (what: string, about: string) => {
-    const series = ofHolder(`container_device_${what}_seconds_total`, namespace, pod).replaceAll('}', '}[1d]').split(' or ');
+    const series = ofHolder(`container_device_${what}_seconds_total`, namespace, pod, '[1d]');
     const expr = `sum by (${HOLDER}) (${series.map((one) => `increase(${one})`).join(' or ')}) / ${HOUR_SECONDS}`;
     return asked.rows(about, prometheus.query(expr, seconds));
   };
   const [now, share, idle, unobserved] = await Promise.all([
     asked.rows(
       'devices that it holds',
-      prometheus.query(`max by (${HOLDER}) (${ofHolder('container_device_allocation', namespace, pod)})`, seconds),
+      prometheus.query(`max by (${HOLDER}) (${ofHolder('container_device_allocation', namespace, pod).join(' or ')})`, seconds),
     ),
     hours('share', 'hours that it held'),
     hours('idle', 'hours that it idled'),

@@ -58,7 +58,7 @@ export interface NodeFault {
   readonly driver?: string;
   readonly firmware?: string;
   readonly condition: string;
-  /** Where in the device, or which of several: a port. */
+  /** The part of the device that has the fault, such as a port. */
   readonly part?: string;
   readonly reason: string;
   readonly severity: Severity;

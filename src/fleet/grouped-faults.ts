@@ -1,7 +1,7 @@
 import { grouped } from '../model/grouped.ts';
 import type { FleetFault, FleetNode, NodeFault } from './fleet.ts';
 
-/** What most devices with a fault have in common is likely its cause. */
+/** A fact that most devices with the fault share can be its cause. */
 const MOST_RATIO = 0.6;
 const FACTS = ['model', 'driver', 'firmware', 'group'] as const;
 interface Placed {
@@ -18,7 +18,7 @@ export function groupedFaults(nodes: readonly FleetNode[]): readonly FleetFault[
   return lines.map((line) => lineOf(line, facts)).toSorted((a, b) => order[a.severity] - order[b.severity] || b.devices - a.devices);
 }
 
-/** What all nodes have says nothing of a fault. The driver of a healthy node is not known here. */
+/** A fact that all nodes share does not explain a fault. The driver of a healthy node is not known here. */
 function differs(fact: (typeof FACTS)[number], nodes: readonly FleetNode[]): boolean {
   if (fact !== 'model' && fact !== 'group') return true;
   return new Set(nodes.flatMap(({ models, group }) => (fact === 'model' ? models : (group ?? '')))).size > 1;

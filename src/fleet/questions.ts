@@ -1,10 +1,10 @@
 import { quoted } from './promql.ts';
 
 export interface Question {
-  /** What it is about, for people: `health of devices`. */
+  /** Subject of the question, for people: `health of devices`. */
   readonly about: string;
   readonly expr: string;
-  /** Without an answer nothing lacks: not everybody has these series. */
+  /** Not every Prometheus has these series, so a missing answer is no problem. */
   readonly isOptional?: true;
 }
 
@@ -47,9 +47,11 @@ export type QuestionName = keyof ReturnType<typeof questionsOf>;
 export const ofNode = (name: string, { cluster = '', node }: { readonly cluster?: string | undefined; readonly node: string }): string =>
   `${name}{cluster=${quoted(cluster)},node=${quoted(node)}}`;
 
-/** Series of the containers of a namespace, or of one pod, however the scrape named their labels. */
-export function ofHolder(name: string, namespace: string, pod: string | undefined): string {
-  const of = (prefix: string): string =>
-    `${name}{${prefix}namespace=${quoted(namespace)}${pod === undefined ? '' : `,${prefix}pod=${quoted(pod)}`}${prefix === '' ? ',exported_namespace="",workload_namespace=""' : ''}}`;
-  return ['', 'exported_', 'workload_'].map(of).join(' or ');
+/** Selectors of the containers of a namespace, or of one pod: one for each way in which a scrape names their labels. `range`: such as `[1d]`. */
+export function ofHolder(name: string, namespace: string, pod: string | undefined, range = ''): readonly string[] {
+  return ['', 'exported_', 'workload_'].map((prefix) => {
+    const names = [`${prefix}namespace=${quoted(namespace)}`, ...(pod === undefined ? [] : [`${prefix}pod=${quoted(pod)}`])];
+    const others = prefix === '' ? ['exported_namespace=""', 'workload_namespace=""'] : [];
+    return `${name}{${[...names, ...others].join(',')}}${range}`;
+  });
 }

@@ -13,7 +13,8 @@ export type Answers = Readonly<Partial<Record<QuestionName, Answer<Sample>>>>;
 
 /** A sample of an agent that is older does not say how its node is now. */
 const OLD_SECONDS = 180;
-const LEVELS: readonly DisplayState[] = ['unknown', 'healthy', 'degraded', 'unhealthy'];
+/** States by the level that the rules record. */
+export const LEVELS: readonly DisplayState[] = ['unknown', 'healthy', 'degraded', 'unhealthy'];
 const WORST_FIRST: readonly NodeState[] = ['unhealthy', 'missing', 'degraded', 'silent', 'old', 'unknown', 'healthy'];
 const SEVERITIES: readonly Severity[] = ['fatal', 'degraded', 'info'];
 
@@ -33,6 +34,7 @@ export function fleetOf(
     .map((key) =>
       nodeOf(key, tables, {
         seconds,
+        isHeardRead: answers.heard !== undefined,
         isRead: answers.levels !== undefined,
         group: groups.get(key) ?? groups.get(`\0${key.split('\0')[1]}`),
       }),
@@ -69,21 +71,23 @@ type Tables = Readonly<Record<(typeof TABLES)[number], ReadonlyMap<string, reado
 const keyOf = ({ cluster = '', node = '' }: Labels): string => `${cluster}\0${node}`;
 const isoOf = (seconds: number): string => new Date(Math.round(seconds * 1_000)).toISOString();
 const rank = ({ state }: FleetNode): number => WORST_FIRST.indexOf(state);
-/** Of equal nodes, the one that has waited longest comes first. */
+/** Among equal nodes, the one with the oldest fault comes first. */
 const firstSince = ({ faults: [first] }: FleetNode): string => first?.since ?? '~';
 const sumOf = (samples: readonly Sample[]): number => samples.reduce((sum, { value }) => sum + value, 0);
 
 interface Moment {
   readonly seconds: number;
+  /** Whether the question about agents that answer has an answer. */
+  readonly isHeardRead: boolean;
   /** Whether the question about health has an answer. */
   readonly isRead: boolean;
   readonly group: string | undefined;
 }
 
-function nodeOf(key: string, tables: Tables, { seconds, isRead, group }: Moment): FleetNode {
+function nodeOf(key: string, tables: Tables, { seconds, isHeardRead, isRead, group }: Moment): FleetNode {
   const [cluster = '', name = ''] = key.split('\0');
   const of = (table: keyof Tables): readonly Sample[] => tables[table].get(key) ?? [];
-  const answer = answerOf(of('heard'), of('reads'), seconds);
+  const answer = answerOf(isHeardRead ? of('heard') : undefined, of('reads'), seconds);
   const heardAt = Math.max(
     ...[...of('heard'), ...of('wasHeard')].map(({ value }) => value).filter((value) => value <= seconds + OLD_SECONDS),
   );
@@ -119,10 +123,12 @@ function nodeOf(key: string, tables: Tables, { seconds, isRead, group }: Moment)
 }
 
 /** `old`: there are samples, but none new enough, or the agent reads nothing any more. The times are those of Prometheus, not of the node's clock. */
-function answerOf(heard: readonly Sample[], reads: readonly Sample[], seconds: number): 'now' | 'old' | 'silent' {
+function answerOf(heard: readonly Sample[] | undefined, reads: readonly Sample[], seconds: number): 'now' | 'old' | 'silent' {
+  // Prometheus did not say which agents answer: that is no silence of theirs.
+  if (heard === undefined) return 'old';
   if (heard.length === 0) return 'silent';
   const isNew = heard.some(({ value }) => seconds - value <= OLD_SECONDS);
-  const isReading = reads.length === 0 || reads.some(({ value }) => value > 0);
+  const isReading = reads.some(({ value }) => value > 0);
   return isNew && isReading ? 'now' : 'old';
 }
 

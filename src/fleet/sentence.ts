@@ -6,7 +6,10 @@ export const needsHands = ({ state }: FleetNode): boolean => state === 'unhealth
 
 /** What a person has to know first: `3 of 1,240 nodes need hands: gpu-17: GPU 3 is lost, training/llm-0 is hit; 2 do not answer`. */
 export function sentenceOf({ nodes, problems }: Fleet): string {
-  if (nodes.length === 0) return problems.length === 0 ? 'Prometheus knows no node with an agent' : 'Nothing is known of the fleet';
+  if (nodes.length === 0)
+    return problems.length === 0
+      ? 'Prometheus knows no node with an agent: it scrapes none, or it lacks the rules of deploy/rules-fleet.yaml'
+      : 'Nothing is known of the fleet';
   const hands = nodes.filter(needsHands);
   const count = (...states: readonly NodeState[]): number => nodes.filter(({ state }) => states.includes(state)).length;
   const rest = [

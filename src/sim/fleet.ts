@@ -48,7 +48,10 @@ const IDLE: Readonly<Record<string, number>> = { training: 0.1, inference: 0.4, 
 /** Between 0 and 1, slow and the same at each look. */
 const wave = (node: number, seconds: number): number => 0.5 + 0.45 * Math.sin(seconds / HOUR + node * 1.7);
 
-/** What the rules of a fleet record of 20 nodes: three with one kind of fault, a lost device, one that comes and goes, and a silent agent. `begin`: seconds. */
+/**
+ * The series that the rules record for 20 nodes. Three devices have the same fault, one is lost, one is lost from time to time, and one agent is silent.
+ * `begin`: seconds.
+ */
 export function simulatedFleet(begin: number): readonly SimulatedSeries[] {
   const nodes = Array.from({ length: NODES }, (_, node) => node);
   return [

@@ -109,7 +109,9 @@ describe('the server of a fleet', () => {
           const query = new URLSearchParams(body).get('query') ?? '';
           if (query === 'time()')
             return response.end(JSON.stringify({ status: 'success', data: { resultType: 'scalar', result: [1_000, '1000'] } }));
-          return response.end(vector(query.includes('device_agent_heard') ? [{ metric: { node: 'gpu-1' }, value: [1_000, '990'] }] : []));
+          return response.end(
+            vector(/device_agent_(?:heard|snapshots)/.test(query) ? [{ metric: { node: 'gpu-1' }, value: [1_000, '990'] }] : []),
+          );
         });
       }),
     });

@@ -137,6 +137,7 @@ export function writeFleet(file: string, nodes: readonly SimulatedNode[], start:
     ['', within(node.stuck, at) ? Math.max(...node.stuck.map(({ from }) => from)) + node.clock : at + node.clock],
   ]);
   write('device_info', (node) => each((device) => [[`${device},family="nvidia",kind="gpu",model="H100",driver="${node.driver}"`, 1]]));
+  write('device_nvidia_info', () => each((device, index) => [[`${device},index="${index}"`, 1]]));
   write('device_utilization_ratio', () => each((device) => [[device, 0.5]]));
   write('device_health_since_timestamp_seconds', () => each((device) => [[device, start]]));
   write('device_health', (node, at) =>

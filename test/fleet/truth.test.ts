@@ -85,7 +85,9 @@ describe.skipIf(!isThere)(`a fleet in a real Prometheus${skipped}`, () => {
     const isNow = found !== undefined && found.state !== 'silent' && found.state !== 'old';
     const state = isNow ? found.state : 'not now';
     const hit = [...new Set(found?.faults.flatMap((fault) => fault.hit))].toSorted();
+    const faults = found?.faults.map(({ device, condition }) => `${device} ${condition}`) ?? [];
     return [
+      ...(new Set(faults).size === faults.length ? [] : [`${seconds}: ${node.name} has a fault twice: ${faults}`]),
       ...(state === truth.state ? [] : [`${seconds}: ${node.name} is ${truth.state}, not ${found?.state}`]),
       ...(`${hit}` === `${truth.hit}` ? [] : [`${seconds}: ${node.name} hits ${truth.hit}, not ${hit}`]),
     ];

@@ -1,8 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -12,13 +11,15 @@ import { sentenceOf } from '../../fleet/sentence.ts';
 import { fleetServer } from '../../fleet/server.ts';
 import { FleetWatch, readFleet } from '../../fleet/watch.ts';
 import { systemClock } from '../../host/clock.ts';
+import { listen } from '../../server/http/listen.ts';
 import { openMetricsOf, type SimulatedSeries, simulatedFleet } from '../../sim/fleet.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { stopSignal } from '../signals.ts';
 import { readVersion } from '../version.ts';
 
 const HOURS = 3_600;
-const PORT = 9_836;
+const ADDRESS = '127.0.0.1:9836';
+const ANY_PORT = '127.0.0.1:0';
 
 interface Source {
   readonly url: URL;
@@ -37,12 +38,12 @@ export async function runDemoFleet({ output, logger }: CommandContext): Promise<
   const server = fleetServer({ prometheus, watch, version: readVersion().version, clock: systemClock, logger });
   try {
     await watch.start();
-    await listening(server, PORT);
-    const { port } = server.address() as AddressInfo;
+    // Another page of a fleet can have the port.
+    const address = await listen(server, ADDRESS).catch(() => listen(server, ANY_PORT));
     const fleet = watch.fleet ?? (await readFleet(prometheus));
     await output.write(`20 simulated nodes, ${source.what}.
 
-  Page       http://127.0.0.1:${port}/
+  Page       ${address}
   Terminal   device-agent fleet list --prometheus=${source.url.href}
 
 ${sentenceOf(fleet)}.
@@ -56,17 +57,6 @@ A lost GPU of gpu-11 comes and goes, each for ten minutes. Ctrl-C ends the demo 
     server.close();
     server.closeAllConnections();
     await source.stop();
-  }
-}
-
-/** On this port, or on any where it is taken. */
-async function listening(server: Server, port: number): Promise<void> {
-  try {
-    server.listen(port, '127.0.0.1');
-    await once(server, 'listening');
-  } catch {
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
   }
 }
 
@@ -111,11 +101,9 @@ async function storedIn(series: readonly SimulatedSeries[], begin: number): Prom
   return undefined;
 }
 
-async function freePort(): Promise<number> {
+async function freePort(): Promise<string> {
   const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const { port } = new URL(await listen(server, ANY_PORT));
   server.close();
   await once(server, 'close');
   return port;
@@ -137,10 +125,9 @@ export async function answering(series: readonly SimulatedSeries[]): Promise<Sou
       answer('vector', matching(series, query, at));
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const url = new URL(await listen(server, ANY_PORT));
   return {
-    url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`),
+    url,
     what: 'from a small set of answers, because no Prometheus is installed here: without curves',
     async stop() {
       server.closeAllConnections();

@@ -1,7 +1,6 @@
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import { UserError } from '../../errors.ts';
 import type { Fleet } from '../../fleet/fleet.ts';
+import { devicesOf, stateName } from '../../fleet/pages/parts.ts';
 import { type Prometheus, prometheusAt } from '../../fleet/prometheus.ts';
 import { sentenceOf } from '../../fleet/sentence.ts';
 import { fleetServer } from '../../fleet/server.ts';
@@ -10,6 +9,7 @@ import { FleetWatch, type ReadOptions, readFleet } from '../../fleet/watch.ts';
 import { systemClock } from '../../host/clock.ts';
 import { defined } from '../../model/defined.ts';
 import { visible } from '../../model/one-line.ts';
+import { listen } from '../../server/http/listen.ts';
 import type { CommandContext, Ending } from '../context.ts';
 import { stopSignal } from '../signals.ts';
 import { textTable } from '../text-table.ts';
@@ -40,7 +40,6 @@ const readOptionsOf = (options: Options): ReadOptions => ({
 export async function runFleet({ options, logger }: CommandContext): Promise<Ending> {
   const signal = stopSignal(['SIGTERM', 'SIGINT']);
   const prometheus = prometheusFor(options);
-  const [host, port] = listenOf(textOf(options, 'listen') ?? DEFAULT_LISTEN);
   const watch = new FleetWatch(prometheus, readOptionsOf(options), { clock: systemClock, logger });
   const server = fleetServer({
     prometheus,
@@ -50,27 +49,18 @@ export async function runFleet({ options, logger }: CommandContext): Promise<End
     clock: systemClock,
     logger,
   });
-  server.listen(port, host);
-  try {
-    await once(server, 'listening');
-  } catch (error) {
-    throw new UserError('flag-invalid', { flag: '--listen', problem: (error as Error).message }, error as Error);
-  }
-  const { address, port: bound } = server.address() as AddressInfo;
-  logger.info('serving', { address: `http://${address.includes(':') ? `[${address}]` : address}:${bound}/` });
+  const address = await listen(
+    server,
+    textOf(options, 'listen') ?? DEFAULT_LISTEN,
+    ({ problem }, cause) => new UserError('flag-invalid', { flag: '--listen', problem }, cause),
+  );
+  logger.info('serving', { address });
   void watch.start();
   logger.info('stopping', { signal: await signal });
   watch.stop();
   server.close();
   server.closeAllConnections();
   return { status: 0 };
-}
-
-function listenOf(text: string): readonly [host: string | undefined, port: number] {
-  const [, host = '', port = ''] = /^(.*):(\d{1,5})$/.exec(text) ?? [];
-  if (port === '' || Number(port) > 65_535)
-    throw new UserError('flag-invalid', { flag: '--listen', problem: 'needs HOST:PORT, or :PORT for all addresses' });
-  return [host === '' ? undefined : host.replace(/^\[(.*)\]$/, '$1'), Number(port)];
 }
 
 const printing =
@@ -97,9 +87,7 @@ async function readOnce(options: Options): Promise<Fleet> {
 
 const percent = (ratio: number | undefined): string => (ratio === undefined ? '' : `${Math.round(ratio * 100)}%`);
 const amount = (value: number | undefined, digits = 0): string => (value === undefined ? '' : value.toFixed(digits));
-const total = (counts: Readonly<Partial<Record<string, number>>>): number =>
-  Object.values(counts).reduce((sum: number, count = 0) => sum + count, 0);
-/** At one moment, as the table says. */
+/** A part of the fleet with its time, and with what was not read. */
 const withMoment = ({ at, problems }: Fleet, part: object): object => ({ at, ...part, problems });
 
 /** Prints the nodes, worst first. */
@@ -108,10 +96,10 @@ export const listFleet = printing(
     ['NODE', 'STATE', 'GROUP', 'MODELS', 'DEVICES', 'HELD', 'USE', 'FAULTS', 'HIT'],
     ...nodes.map((one) => [
       one.cluster === undefined ? one.name : `${one.cluster}/${one.name}`,
-      one.state === 'silent' ? 'does not answer' : one.state === 'old' ? 'not known' : one.state,
+      stateName(one.state).toLowerCase(),
       one.group ?? '',
       one.models.join(', '),
-      String(total(one.devices)),
+      String(devicesOf(one)),
       amount(one.held),
       percent(one.utilizationRatio),
       one.faults.map(({ name, condition }) => `${name} ${condition}`).join(', '),
