@@ -76,6 +76,8 @@ export interface Board {
   readonly name: BoardName;
   readonly title: string;
   readonly description: string;
+  /** A link to the page of the agent of the selected node. */
+  readonly page?: { readonly title: string; readonly path: string };
   readonly variables: readonly Variable[];
   readonly lines: readonly Line[];
 }
@@ -84,6 +86,7 @@ export type BoardName = 'fleet' | 'node' | 'workload' | 'device' | 'health' | 'i
 
 const SOURCE = { type: 'prometheus', uid: '${datasource}' };
 const TAG = 'device-agent';
+const PAGE = 'label_values(device_agent_web_info{cluster=~"$cluster", node=~"$node"}, url)';
 const WIDTH = 24;
 
 /** The labels that a link carries to each board, and the variables that take them. */
@@ -98,7 +101,7 @@ const CARRIED: Readonly<Record<BoardName, readonly string[]>> = {
   agent: ['cluster', 'node'],
 };
 
-export function buildBoard({ name, title, description, variables, lines }: Board): Dashboard {
+export function buildBoard({ name, title, description, page, variables, lines }: Board): Dashboard {
   const builder = new DashboardBuilder(`Devices / ${title}`)
     .uid(uidOf(name))
     .description(description)
@@ -111,8 +114,17 @@ export function buildBoard({ name, title, description, variables, lines }: Board
       new DashboardLinkBuilder('Devices').type(DashboardLinkType.Dashboards).tags([TAG]).asDropdown(true).includeVars(true).keepTime(true),
     )
     .withVariable(new DatasourceVariableBuilder('datasource').label('Data source').type('prometheus'));
+  if (page !== undefined)
+    builder.link(
+      new DashboardLinkBuilder(page.title)
+        .type(DashboardLinkType.Link)
+        .url(`\${page}${page.path}`)
+        .tooltip('On the page of the agent. Needs web.external-url.')
+        .targetBlank(true),
+    );
   // The prefix follows the cluster: two clusters can be scraped in different ways.
   const [cluster, ...others] = variables.map(queryVariable);
+  if (page !== undefined) others.push(variableBase('page', PAGE).hide(VariableHide.HideVariable));
   for (const variable of [cluster, prefixVariable(), ...others]) if (variable !== undefined) builder.withVariable(variable);
   let [id, y] = [1, 0];
   for (const { height, panels } of lines) {

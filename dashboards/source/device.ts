@@ -22,6 +22,7 @@ export const device: Board = {
   title: 'Device',
   description:
     'One device: its conditions with remedy, its history, its holders, its readings. A panel is empty where the family does not measure it.',
+  page: { title: 'Record of its latest incident', path: '/incidents/latest?device=${device:percentencode}' },
   variables: [
     CLUSTER,
     { ...NODE, isMulti: false },

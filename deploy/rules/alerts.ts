@@ -6,6 +6,7 @@ import {
   HOLDER_OF_DEVICE,
   HOLDER_OF_UNRESOLVED,
   NAMES_IN_LINK,
+  RECORD,
   REMEDY,
   UNVERIFIED,
 } from './annotations.ts';
@@ -382,6 +383,7 @@ export function alertEntry(
       description,
       ...(holder === undefined ? {} : { holder }),
       remedy,
+      ...(holder === HOLDER_OF_DEVICE ? { record_url: RECORD } : {}),
       runbook_url: `${RUNBOOKS}/${page}.md${NAMES_IN_LINK}#${name.toLowerCase()}`,
     },
   };

@@ -1,4 +1,5 @@
 import { REMEDY_TEXTS } from '../../src/board/words.ts';
+import { onPageOfNode } from './promql.ts';
 
 /**
  * Template text of Prometheus: the containers that hold the device of an alert, or a part of it. A scrape can have renamed the labels of
@@ -28,6 +29,9 @@ export const DEVICE_NAME =
 /** Template text: the query by which the page of a runbook has the names of the alert in its commands. */
 export const NAMES_IN_LINK =
   '{{ with $labels.node }}?node={{ urlquery . }}{{ with $labels.device }}&device={{ urlquery . }}{{ end }}{{ end }}';
+
+/** Template text: where the record of the device of an alert is, for people. */
+export const RECORD = onPageOfNode('{{ $page }}/incidents/latest?device={{ urlquery $labels.device }}');
 
 /** The containers that hold an id of a resource for which the agent knows no device. */
 export const HOLDER_OF_UNRESOLVED = holderText(

@@ -4,8 +4,12 @@
 export const SELECTOR = '__selector__';
 export const THRESHOLD = '__threshold__';
 export const RUNBOOKS = '__runbooks__';
-/** The agents serve their runbooks: this is their address with the default names of the chart. */
-export const DEFAULT_RUNBOOKS = 'http://device-agent.device-agent.svc:9835/docs/runbooks';
+/** The address of the agents with the default names of the chart. Each of them serves the runbooks. */
+const SERVICE = 'http://device-agent.device-agent.svc:9835';
+/** Template text: `then` with the address of the agent of the alert's node in `$page`; `otherwise` where that agent tells none. */
+export const onPageOfNode = (then: string, otherwise = ''): string =>
+  `{{ with query (printf "device_agent_web_info{cluster=%q,node=%q}" $labels.cluster $labels.node) }}{{ $page := (first .).Labels.url }}${then}${otherwise === '' ? '' : `{{ else }}${otherwise}`}{{ end }}`;
+export const DEFAULT_RUNBOOKS = `${onPageOfNode('{{ $page }}', SERVICE)}/docs/runbooks`;
 
 /** Labels that name a device in a fleet. `cluster` is absent within one cluster, which Prometheus treats as an empty label. */
 export const DEVICE = 'cluster, node, device';

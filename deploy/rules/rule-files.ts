@@ -19,6 +19,10 @@ const COST_HEAD = `# Generated from deploy/rules/*.ts by \`npm run generate\`. E
 # A price is money for one device and one hour. \`priced\` is a model or a family of devices; docs/usage.md explains it.
 `;
 
+/** The text of rules with the address of the runbooks. As a value it keeps its quotes; in a text it would lose them. */
+const withRunbooks = (groups: readonly object[]): string =>
+  stringify({ groups }, (_, value) => (typeof value === 'string' ? value.replace(RUNBOOKS, DEFAULT_RUNBOOKS) : value), { lineWidth: 0 });
+
 const STALL_HEAD = `# Generated from deploy/rules/*.ts by \`npm run generate\`. Edit there.
 # Containers that wait, and the ranks of a job compared over nodes: docs/waiting.md. Load this file only if you want it. It needs kube_pod_labels of
 # kube-state-metrics with the label of the job: replace label_batch_kubernetes_io_job_name by that of your jobs.
@@ -81,11 +85,11 @@ export function ruleFiles(): Readonly<Record<string, string>> {
   );
   const stall = stringify({ groups: [stallGroup] }, { lineWidth: 0 });
   let next = 0;
-  const plain = plainOf(withPlaceholders.replaceAll(THRESHOLD, () => String(thresholds[next++])));
+  const plain = plainOf(withRunbooks(groups).replaceAll(THRESHOLD, () => String(thresholds[next++])));
   return {
     'deploy/rules.yaml': HEAD + plain,
     'deploy/rules-cost.yaml': COST_HEAD + stringify({ groups: [costGroup({ nvidia: 2.5 })] }, { lineWidth: 0 }),
-    'deploy/rules-stall.yaml': STALL_HEAD + stall.replaceAll(RUNBOOKS, DEFAULT_RUNBOOKS),
+    'deploy/rules-stall.yaml': STALL_HEAD + withRunbooks([stallGroup]),
     'deploy/rules-dcgm.yaml': DCGM_HEAD + plainOf(dcgm),
     'deploy/rules-fleet.yaml': FLEET_HEAD + plainOf(fleet),
     'deploy/chart/files/rules-fleet.yaml': fleet,
@@ -99,5 +103,5 @@ export function ruleFiles(): Readonly<Record<string, string>> {
 
 /** The rules without the administrator's choices. */
 function plainOf(rules: string): string {
-  return rules.replaceAll(`,${SELECTOR}`, '').replaceAll(`{${SELECTOR}}`, '').replaceAll(RUNBOOKS, DEFAULT_RUNBOOKS);
+  return rules.replaceAll(`,${SELECTOR}`, '').replaceAll(`{${SELECTOR}}`, '');
 }

@@ -22,6 +22,7 @@ import { type Control, controlServer, controlSocket, type UsedConfig } from '../
 import { feedServers } from '../server/feed/feed-sockets.ts';
 import { HealthFeed } from '../server/feed/health-feed.ts';
 import { createServer } from '../server/http/server.ts';
+import { pagesUrl } from '../server/options.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
 import { AgentCore, type CoreDependencies } from './core.ts';
 import { acceptCondition, HealthService } from './health.ts';
@@ -95,6 +96,7 @@ export async function startAgent(configured: AgentSettings, parts: AgentDependen
     isUsable: (verdict) => kubeletHealth(verdict, { ...health.policy, unknown: 'unhealthy' }) === 'Healthy',
     devicesOf: (resource) => core.devicesOf(resource),
   };
+  const page = pagesUrl(settings.web, settings.node);
   const server = createServer({
     exposition,
     store: { snapshot: () => core.store.snapshot(), subscribe: (notify) => core.store.follow(notify) },
@@ -119,7 +121,7 @@ export async function startAgent(configured: AgentSettings, parts: AgentDependen
     ...(ledger === undefined ? {} : { usage: (query: UsageQuery) => ledger.report(query) }),
     version,
     node: settings.node,
-    hostNames: [settings.node, hostname()],
+    hostNames: [settings.node, hostname(), ...(page === undefined ? [] : [new URL(page).hostname])],
     options: settings.web,
     ...(access === undefined ? {} : { access }),
     logger,
@@ -291,7 +293,8 @@ async function build(
   const health = await HealthService.open(settings, logger, clock, isLasting, lease);
   const usage = isLasting ? await AccountingService.open(settings, logger, systemClock, lease) : undefined;
   const facts = isLasting ? new HostFactsCache(settings.roots.sysfs, systemClock) : undefined;
-  const place = (): IncidentPlace => ({ node: settings.node, agentVersion: version, host: facts?.facts() ?? {} });
+  const page = pagesUrl(settings.web, settings.node);
+  const place = (): IncidentPlace => ({ node: settings.node, agentVersion: version, host: facts?.facts() ?? {}, pagesUrl: page });
   const incidents = isLasting ? await IncidentService.open(settings, { health, place, logger, clock: systemClock, lease }) : undefined;
   const core = new AgentCore(settings, health, logger, clock, parts, usage);
   const ledger = isLasting ? new UsageLedger(settings, core.store, logger, systemClock, lease) : undefined;
@@ -307,6 +310,7 @@ async function build(
     return {
       version,
       node: settings.node,
+      ...defined({ pagesUrl: page }),
       podResourcesRequests: polled.requests,
       podResourcesDurations: polled.durations,
       ...(checkpointProblem === undefined ? {} : { checkpointProblem }),

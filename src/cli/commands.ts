@@ -26,7 +26,6 @@ const prometheusOptions = [
   { flags: '--key-file <file>', help: 'Key of the certificate.' },
   { flags: '--tenant <name>', help: 'Value of the header X-Scope-OrgID.' },
   { flags: '--group-label <label>', help: 'Label of kube_node_labels that groups the nodes. (default: label_topology_kubernetes_io_zone)' },
-  { flags: '--node-page <url>', help: "Address of a node's own page, with {node} and {cluster}." },
 ] as const;
 
 const FLEET_NOTES = `It asks Prometheus for the series of deploy/rules.yaml and deploy/rules-fleet.yaml, and nothing else: docs/fleet.md.`;

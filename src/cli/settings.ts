@@ -21,7 +21,7 @@ import { type DeviceSelector, type PluginResource, pluginResourceProblems, selec
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { listenAddressProblem } from '../server/http/listen.ts';
-import { healthFeedOptions, isTakenPath, webConfigOptions, webOptions } from '../server/options.ts';
+import { externalUrlProblem, healthFeedOptions, isTakenPath, webConfigOptions, webOptions } from '../server/options.ts';
 import { stallOptions } from '../waiting/options.ts';
 
 /** Converts the configuration to the agent's settings. */
@@ -83,6 +83,12 @@ export function checkMeaning(configuration: Configuration, families: readonly De
   const path = configuration.setting('web.telemetry-path');
   if (!/^\/[^\s?#]+$/.test(String(path.value))) throw invalid(path, 'must be a path below / without ? and #');
   if (isTakenPath(String(path.value))) throw invalid(path, 'must not be a path of the API, of a device or of the health of the agent');
+  const external = configuration.setting('web.external-url');
+  const externalProblem = external.value === '' ? undefined : externalUrlProblem(String(external.value));
+  if (externalProblem !== undefined) throw invalid(external, externalProblem);
+  const grafana = configuration.setting('web.grafana-url');
+  if (grafana.value !== '' && !/^https?:\/\/[^\s/?#]+[^\s?#]*$/.test(String(grafana.value)))
+    throw invalid(grafana, 'must be an address such as https://grafana.example.com');
   const attribution = configuration.setting('labels.attribution');
   const prefixProblem = attributionProblem(String(attribution.value));
   if (prefixProblem !== undefined) throw invalid(attribution, prefixProblem);

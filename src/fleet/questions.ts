@@ -34,6 +34,7 @@ export const questionsOf = (groupLabel: string) =>
     waiting: { about: 'containers that wait', expr: 'sum by (family, kind, model) (model:devices_waiting:count)', isOptional: true },
     outliers: { about: 'devices and their twins', expr: 'device:device_worse_than_twins:current' },
     medians: { about: 'devices and their twins', expr: 'model:device_compared:median' },
+    pages: { about: 'pages of the nodes', expr: 'max by (cluster, node, url) (device_agent_web_info)', isOptional: true },
     groups: {
       about: 'groups of nodes',
       expr: `max by (cluster, node, ${groupLabel}) (kube_node_labels{${groupLabel}!=""})`,

@@ -19,12 +19,7 @@ const WORST_FIRST: readonly NodeState[] = ['unhealthy', 'missing', 'degraded', '
 const SEVERITIES: readonly Severity[] = ['fatal', 'degraded', 'info'];
 
 /** What Prometheus's answers say of the fleet at a time in seconds. Rows are by node: two instances of one node are one node already. */
-export function fleetOf(
-  answers: Answers,
-  seconds: number,
-  problems: readonly FleetProblem[],
-  pageOf: (node: FleetNode) => string | undefined,
-): Fleet {
+export function fleetOf(answers: Answers, seconds: number, problems: readonly FleetProblem[]): Fleet {
   const rows = (name: QuestionName): readonly Sample[] => answers[name]?.rows ?? [];
   const byNode = (name: QuestionName): ReadonlyMap<string, readonly Sample[]> => grouped(rows(name), ({ labels }) => keyOf(labels));
   const tables = Object.fromEntries(TABLES.map((name) => [name, byNode(name)])) as Tables;
@@ -39,7 +34,6 @@ export function fleetOf(
         group: groups.get(key) ?? groups.get(`\0${key.split('\0')[1]}`),
       }),
     )
-    .map((node) => defined({ ...node, pageUrl: pageOf(node) }))
     .toSorted(
       (a, b) =>
         rank(a) - rank(b) ||
@@ -65,7 +59,7 @@ export function fleetOf(
   };
 }
 
-const TABLES = ['heard', 'wasHeard', 'reads', 'levels', 'heldLevels', 'devices', 'use', 'faults', 'hit', 'namespaces'] as const;
+const TABLES = ['heard', 'wasHeard', 'reads', 'levels', 'heldLevels', 'devices', 'use', 'faults', 'hit', 'namespaces', 'pages'] as const;
 type Tables = Readonly<Record<(typeof TABLES)[number], ReadonlyMap<string, readonly Sample[]>>>;
 
 const keyOf = ({ cluster = '', node = '' }: Labels): string => `${cluster}\0${node}`;
@@ -99,6 +93,7 @@ function nodeOf(key: string, tables: Tables, { seconds, isHeardRead, isRead, gro
     ...(cluster !== '' && { cluster }),
     families: [...new Set(all.flatMap(({ labels }) => labels.family ?? []))].toSorted(),
     models: [...new Set(all.flatMap(({ labels }) => labels.model ?? []))].filter((model) => model !== '').toSorted(),
+    pageUrl: of('pages')[0]?.labels.url,
     namespaces: of('namespaces').flatMap(({ labels }) => labels.holder_namespace ?? []),
   };
   if (answer !== 'now') {

@@ -8,7 +8,7 @@ import { filtered } from './filter.ts';
 import { fleetPages } from './pages/router.ts';
 import type { Prometheus } from './prometheus.ts';
 import { sentenceOf } from './sentence.ts';
-import { addressOf, type FleetWatch } from './watch.ts';
+import type { FleetWatch } from './watch.ts';
 
 export interface FleetServer {
   readonly prometheus: Prometheus;
@@ -46,7 +46,8 @@ export function fleetServer({ prometheus, watch, version, board, clock, logger }
       filter: ({ nodes }, text) => filtered(nodes, text),
       node: (node, span) => nodeDetail(prometheus, node, span, seconds()),
       held: (namespace, pod) => heldDetail(prometheus, namespace, pod, seconds()),
-      boardUrl: (node) => addressOf(board, node),
+      boardUrl: ({ name, cluster = '' }) =>
+        board?.replaceAll('{node}', encodeURIComponent(name)).replaceAll('{cluster}', encodeURIComponent(cluster)),
       now: () => clock.now(),
     }),
   );

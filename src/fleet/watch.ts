@@ -2,7 +2,7 @@ import type { Clock } from '../host/clock.ts';
 import { type ChangeLog, createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Answer, Sample } from './answer.ts';
-import type { Fleet, FleetNode, FleetProblem } from './fleet.ts';
+import type { Fleet, FleetProblem } from './fleet.ts';
 import type { Prometheus } from './prometheus.ts';
 import { type Question, type QuestionName, questionsOf } from './questions.ts';
 import { fleetOf } from './reading.ts';
@@ -14,16 +14,10 @@ const DEFAULT_GROUP_LABEL = 'label_topology_kubernetes_io_zone';
 export interface ReadOptions {
   /** Label of kube_node_labels that groups nodes on the map. */
   readonly groupLabel?: string | undefined;
-  /** Address of a node's own page, with `{node}` and `{cluster}`. */
-  readonly nodePage?: string | undefined;
 }
 
-/** Fills a template of an address. */
-export const addressOf = (template: string | undefined, { name, cluster = '' }: FleetNode): string | undefined =>
-  template?.replaceAll('{node}', encodeURIComponent(name)).replaceAll('{cluster}', encodeURIComponent(cluster));
-
 /** Reads the fleet once, at one moment of Prometheus's clock. Rejects with {@link PrometheusTrouble} when Prometheus answers nothing. */
-export async function readFleet(prometheus: Prometheus, { groupLabel = DEFAULT_GROUP_LABEL, nodePage }: ReadOptions = {}): Promise<Fleet> {
+export async function readFleet(prometheus: Prometheus, { groupLabel = DEFAULT_GROUP_LABEL }: ReadOptions = {}): Promise<Fleet> {
   const [now] = (await prometheus.query('time()')).rows;
   if (now === undefined) throw new PrometheusTrouble('it does not know its time', 'See the log of Prometheus.');
   const problems: FleetProblem[] = [];
@@ -40,7 +34,7 @@ export async function readFleet(prometheus: Prometheus, { groupLabel = DEFAULT_G
     }
   };
   const answers = await Promise.all(Object.entries(questionsOf(groupLabel)).map(ask));
-  return fleetOf(Object.fromEntries(answers.flat()), now.value, problems, (node) => addressOf(nodePage, node));
+  return fleetOf(Object.fromEntries(answers.flat()), now.value, problems);
 }
 
 /** Reads the fleet again and again. A read that fails keeps the last fleet, with its time, and says so. */

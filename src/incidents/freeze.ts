@@ -24,6 +24,8 @@ export interface IncidentPlace {
   readonly node: string;
   readonly agentVersion: string;
   readonly host: HostFacts;
+  /** Where people reach the pages of the agent. */
+  readonly pagesUrl?: string | undefined;
 }
 
 export interface Scene {
@@ -53,7 +55,8 @@ const MOST_EVENTS = 50;
 
 /** Makes the record of a moment, without the lines of the kernel log and the changes of other devices. */
 export function freeze(scene: Scene): IncidentRecord {
-  const { id, place, event, state, before, holders, history, events } = scene;
+  const { id, event, state, before, holders, history, events } = scene;
+  const { pagesUrl, ...place } = scene.place;
   const { device, key, verdict, missingSinceMs, readAtMs } = state;
   const processes = state.processes.length > 0 ? state : scene.withProcesses;
   const conditions = conditionFacts(verdict.conditions);
@@ -62,6 +65,7 @@ export function freeze(scene: Scene): IncidentRecord {
     id,
     time: timeText(event.timeMs),
     ...place,
+    ...(pagesUrl === undefined ? {} : { url: `${pagesUrl}/incidents/${encodeURIComponent(id)}` }),
     device: { ...device, key },
     ...(missingSinceMs === undefined ? {} : { missingSince: timeText(missingSinceMs) }),
     ...(readAtMs > 0 ? { readAt: timeText(readAtMs) } : {}),

@@ -17,6 +17,8 @@ export interface IncidentRecord {
   /** When the verdict changed. */
   readonly time: string;
   readonly node: string;
+  /** Address of the record's page for people; absent when the agent had none. */
+  readonly url?: string;
   readonly agentVersion: string;
   readonly host: HostFacts;
   /** All facts of the device. `key` is `family/id`. */

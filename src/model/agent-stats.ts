@@ -19,6 +19,8 @@ export interface AgentStats {
   readonly version: string;
   /** Name of the node. */
   readonly node: string;
+  /** Where people reach the pages of this agent; absent when it is not configured. */
+  readonly pagesUrl?: string;
   /** Source revision of the build; absent when unknown. */
   readonly revision?: string;
   /** Requests to the kubelet since start, by method and gRPC status name (`OK`, `UNAVAILABLE`, …). */

@@ -14,6 +14,11 @@ export const webOptions = {
     [],
     'Further host names by which clients may address the agent, as in the URL. IP addresses, localhost, and the names of the node and the pod are always allowed. `*`: any name.',
   ),
+  'external-url': stringOption(
+    '',
+    'Address at which people reach this agent, such as `https://{node}.devices.example.com`; `{node}` is the name of the node. Alerts, records, events, boards and the page of the fleet link to it. Empty: they have no link to the agent.',
+  ),
+  'grafana-url': stringOption('', 'Address of Grafana with the boards of device-agent. The page of a device links to its board there.'),
   'enable-lifecycle': booleanOption(
     false,
     'Let every client of this address change the agent: `POST /-/reload` reads the configuration file again, `POST /-/release` closes a driver for a time.',
@@ -59,3 +64,18 @@ export const isTakenPath = (path: string): boolean =>
   /^\/(?:(?:api|assets|devices|pods|incidents|-)\/|(?:incidents|agent|conditions|healthz|readyz)$)/.test(path);
 
 export type WebOptions = OptionValues<typeof webOptions>;
+
+/** The address of the agent's pages for people, without a slash at its end; undefined when none is configured. */
+export const pagesUrl = ({ 'external-url': template }: Pick<WebOptions, 'external-url'>, node: string): string | undefined =>
+  template === '' ? undefined : withoutSlash(template.replaceAll('{node}', encodeURIComponent(node)));
+
+export const withoutSlash = (address: string): string => address.replace(/\/+$/, '');
+
+/** Says why no link can begin with the address; undefined when one can. The pages have absolute paths, so that no path may be in front of them. */
+export function externalUrlProblem(template: string): string | undefined {
+  const address = template.replaceAll('{node}', 'node');
+  if (!URL.canParse(address) || !/^https?:$/.test(new URL(address).protocol))
+    return 'must be an address such as https://{node}.devices.example.com';
+  const { pathname, search, hash, username } = new URL(address);
+  return pathname === '/' && search + hash + username === '' ? undefined : 'must be an address without path, query and user';
+}

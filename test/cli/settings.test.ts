@@ -7,6 +7,7 @@ import { createRegistry } from '../../src/config/registry.ts';
 import { loadFamilies, optionSections } from '../../src/config/sections.ts';
 import { healthPart, pluginResources, structuredParts } from '../../src/config/structured.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
+import { pagesUrl } from '../../src/server/options.ts';
 
 const families = await loadFamilies(familyLoaders);
 const registry = createRegistry(optionSections(families), structuredParts);
@@ -37,6 +38,16 @@ describe('settings of the agent', () => {
         /^web\.telemetry-path must not be a path of the API/,
       );
     await expect(load({ 'web.telemetry-path': '/apis' }).then(check)).resolves.toBeUndefined();
+  });
+
+  it('have an address for links with the name of the node, and refuse one that no page is at', async () => {
+    const { web } = agentSettings(await load({ 'web.external-url': 'https://{node}.devices.example:8443/' }), families);
+    expect(pagesUrl(web, 'gpu-1')).toBe('https://gpu-1.devices.example:8443');
+    expect(pagesUrl({ 'external-url': '' }, 'gpu-1')).toBeUndefined();
+    for (const address of ['devices.example', 'ftp://{node}', 'https://devices.example/{node}', 'https://devices.example?node={node}'])
+      await expect(load({ 'web.external-url': address }).then(check), address).rejects.toThrow(/^web\.external-url must be an address/);
+    await expect(load({ 'web.grafana-url': 'grafana' }).then(check)).rejects.toThrow(/^web\.grafana-url must be an address/);
+    await expect(load({ 'web.external-url': 'http://{node}:9835' }).then(check)).resolves.toBeUndefined();
   });
 
   it('leave out a family that is turned off, and give the others their own options', async () => {

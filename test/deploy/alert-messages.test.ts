@@ -25,6 +25,7 @@ const LOST = {
     description: 'GpuFallenOffBus: FallenOff. The fault stays until an operator acts.',
     holder: 'Held by ml/train-0/main.',
     remedy: 'Drain and reboot the node.',
+    record_url: 'http://agent.example/incidents/latest?device=GPU-5e1f',
     runbook_url: 'http://agent.example/docs/runbooks/devices.md#deviceunhealthy',
   },
   startsAt: '2026-11-29T09:34:44Z',
@@ -39,6 +40,7 @@ const TEXT = [
   'Who: Held by ml/train-0/main.',
   'Since: 2026-11-29 09:34 UTC',
   'To do: Drain and reboot the node.',
+  'Record: http://agent.example/incidents/latest?device=GPU-5e1f',
   'Runbook: http://agent.example/docs/runbooks/devices.md#deviceunhealthy',
   'Evidence: kubectl -n device-agent exec $(kubectl -n device-agent get pods -l app.kubernetes.io/name=device-agent --field-selector spec.nodeName=gpu-17 -o name) -- device-agent health -o text --device=GPU-5e1f',
 ].join('\n');

@@ -36,8 +36,9 @@ describe('rules', () => {
       expect(labels?.severity, alert).toMatch(/^(?:critical|warning|info)$/);
       for (const name of ['summary', 'description', 'remedy']) expect(annotations[name], `${alert}: ${name}`).toBeTruthy();
       const [, page, section] =
-        /^http:\/\/device-agent\.device-agent\.svc:9835\/(docs\/runbooks\/\w+\.md)\{\{.*\}\}#(\w+)$/.exec(annotations.runbook_url ?? '') ??
-        [];
+        /\{\{ else \}\}http:\/\/device-agent\.device-agent\.svc:9835\{\{ end \}\}\/(docs\/runbooks\/\w+\.md)\{\{.*\}\}#(\w+)$/.exec(
+          annotations.runbook_url ?? '',
+        ) ?? [];
       expect(section).toBe(alert?.toLowerCase());
       expect(readFileSync(page ?? '', 'utf8')).toContain(`\n## ${alert}\n`);
     }
@@ -91,10 +92,9 @@ describe.each(PROMTOOLS)('each alert is silent, fires and ends, $program$skipped
     write({});
     // The first run fails and prints the annotations, from which the second run takes those that the case does not name.
     const got = Object.fromEntries(
-      [...firingOf(file).matchAll(/(description|holder|remedy|runbook_url|summary)="((?:[^"\\]|\\.)*)"/g)].map(([, name, text]) => [
-        name as string,
-        JSON.parse(`"${text}"`) as string,
-      ]),
+      [...firingOf(file).matchAll(/(description|holder|record_url|remedy|runbook_url|summary)="((?:[^"\\]|\\.)*)"/g)].map(
+        ([, name, text]) => [name as string, JSON.parse(`"${text}"`) as string],
+      ),
     );
     write({ ...got, ...one.annotations });
     expect(firingOf(file)).toContain('SUCCESS');

@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { fleetPages } from '../../src/fleet/pages/router.ts';
 import type { FleetSources } from '../../src/fleet/pages/sources.ts';
+import { fleetOf as readingOf } from '../../src/fleet/reading.ts';
 import { AT, fleetOf, NOW_MS, nodeOf, sourcesOf } from './told-fleet.ts';
 
 const servers: Server[] = [];
@@ -112,6 +113,11 @@ describe('page of a fleet', () => {
   });
 
   it("shows a node's devices, faults and curves with their gaps, and leads to its own page and board", async () => {
+    const answers = {
+      heard: { rows: [{ labels: { node: 'a' }, value: 1_000 }], warnings: [] },
+      pages: { rows: [{ labels: { node: 'a', url: 'https://a.example' }, value: 1 }], warnings: [] },
+    };
+    expect(readingOf(answers, 1_000, []).nodes).toMatchObject([{ name: 'a', pageUrl: 'https://a.example' }]);
     const node = nodeOf('gpu-node-0', 'unhealthy', { pageUrl: 'https://gpu-node-0.example/', cluster: 'eu' });
     const boardUrl = (): string => 'https://board.example/d/node';
     const { text } = await ask({ ...fleetOf(3), nodes: [node] }, '/nodes/gpu-node-0?cluster=eu&span=6h', { boardUrl });

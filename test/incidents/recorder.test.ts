@@ -14,12 +14,12 @@ const SPECS = new Map<string, { readonly type: 'gauge' | 'counter'; readonly wip
   ['device_infiniband_port_state', { type: 'gauge', wiped: true }],
 ]);
 
-function begin(kernel = { lines: [{ text: 'toy a failed' }] }, recorded?: ReadonlySet<string>) {
+function begin(kernel = { lines: [{ text: 'toy a failed' }] }, recorded?: ReadonlySet<string>, pagesUrl?: string) {
   const saved = new Map<string, IncidentRecord>();
   let saves = 0;
   const recorder = new IncidentRecorder(
     {
-      place: () => ({ node: 'node-1', agentVersion: '1.2.3', host: { kernel: '6.1', model: 'Box' } }),
+      place: () => ({ node: 'node-1', agentVersion: '1.2.3', host: { kernel: '6.1', model: 'Box' }, pagesUrl }),
       eventsOf: () => [],
       kernelLines: () => Promise.resolve(kernel),
       save: (record) => {
@@ -39,6 +39,19 @@ function begin(kernel = { lines: [{ text: 'toy a failed' }] }, recorded?: Readon
 }
 
 const bad = (part: Partial<DeviceState> = {}, id = 'a'): DeviceState => state({ id, verdict: verdict('unhealthy'), ...part });
+
+describe('a record of an agent with an address for people', () => {
+  it('names its page, also in its text', () => {
+    const { step, records } = begin(undefined, undefined, 'https://node-1.devices.example');
+    step(T0, [state({})]);
+    step(T0 + 10_000, [bad()], [changed('healthy', 'unhealthy', T0 + 10_000)]);
+    const [record] = records() as [IncidentRecord];
+    const url = `https://node-1.devices.example/incidents/${record.id}`;
+    expect(record.url).toBe(url);
+    expect(incidentText(record).split('\n').slice(0, 2)).toEqual([`Incident ${record.id} on node node-1`, `Page: ${url}`]);
+    expect(record).not.toHaveProperty('pagesUrl');
+  });
+});
 
 describe('a record of an incident while the kubelet does not answer', () => {
   const silent = { podResources: podResources([], { problem: { reason: 'socket-missing', message: 'no such socket' } }) };

@@ -31,8 +31,10 @@ describe('what the page says of the agent', () => {
     const { world, live } = movable();
     expect((await live()).toString()).toContain('device_agent_node_info{node="node-1"} 1\n');
     world.nowMs += 2_000;
-    world.stats = { ...stats, node: 'node-2' };
-    expect((await live()).toString()).toContain('device_agent_node_info{node="node-2"} 1\n');
+    world.stats = { ...stats, node: 'node-2', pagesUrl: 'https://node-2.example' };
+    const later = (await live()).toString();
+    expect(later).toContain('device_agent_node_info{node="node-2"} 1\n');
+    expect(later).toContain('device_agent_web_info{url="https://node-2.example"} 1\n');
   });
 
   it.each(FORMATS)('is written once for 50 scrapes that come together, and again a moment later (%s)', async (format) => {

@@ -40,10 +40,10 @@ it.each([
   ['the newest of its hardware, not of the name', 'b', '/incidents/two'],
   ['the newest under the name, where no device has it now', 'gone', '/incidents/renamed'],
 ])('leads from the device to its record: %s', async (_, id, record) => {
-  const answer = await asked(`/devices/toy/${id}/incident`);
+  const answer = await asked(`/incidents/latest?device=${id}`);
   expect([answer.status, answer.headers.get('location')]).toEqual([302, record]);
 });
 
 it('says that it knows no such device, where nothing has the name', async () => {
-  expect((await asked('/devices/toy/nothing/incident')).status).toBe(404);
+  expect((await asked('/incidents/latest?device=nothing')).status).toBe(404);
 });

@@ -4,7 +4,7 @@ import { metricTitle, readingText } from '../../src/board/units.ts';
 import { durationText } from '../../src/model/duration.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
-import { snapshot, state, TAKEN_AT_MS } from '../metrics/sample.ts';
+import { families, snapshot, state, TAKEN_AT_MS } from '../metrics/sample.ts';
 import { device, familyState, podResources } from '../support/snapshots.ts';
 import { type Started, start } from './start.ts';
 
@@ -54,6 +54,27 @@ describe('the page of devices', () => {
     const toy = { ...familyState('toy'), problems: [{ code: 'driver-missing', message: 'no /dev/toy' }] };
     await started?.server.close();
     expect((await page({ ...snapshot, families: [toy] })).text).toContain('Load the toy driver.');
+  });
+
+  it('leads from a device to its board in Grafana, where one is configured', async () => {
+    const path = `/devices/toy/${encodeURIComponent(snapshot.devices[0]?.device.id ?? '')}`;
+    expect((await page(snapshot, path)).text).not.toContain('board of the device');
+    await started?.server.close();
+    started = await start({ snapshot: () => snapshot, options: { 'grafana-url': 'https://grafana.example/team/' } });
+    const text = await (await fetch(started.url + path)).text();
+    const address = `https://grafana.example/team/d/device-agent-device?var-node=node-1&amp;var-device=${snapshot.devices[0]?.device.id}`;
+    expect(text).toContain(`<a href="${address}">board of the device</a>`);
+  });
+
+  it('explains first the conditions of the families that the node has', async () => {
+    const conditions = [
+      { type: 'TooWarm', class: 'self-clearing', severity: 'degraded', meaning: 'It is warm.', reasons: [], remedy: 'inspect', source: 'x' },
+    ] as const;
+    const named = (name: string) => ({ name, problems: [], conditions });
+    started = await start({ snapshot: () => snapshot, parts: { families: [named('absent'), named('toy')] } });
+    const text = await (await fetch(`${started.url}/conditions`)).text();
+    expect(text.indexOf('id="toy.')).toBeGreaterThan(0);
+    expect(text.indexOf('id="toy.')).toBeLessThan(text.indexOf('id="absent.'));
   });
 
   it('has a policy that allows files of this server alone, and each file that it names', async () => {

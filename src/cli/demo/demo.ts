@@ -38,6 +38,7 @@ const LOG_LEVEL = 'log.level';
 const ENV_FILE = 'env';
 /** A demo is for its user only. */
 const ADDRESS = 'web.listen-address';
+const EXTERNAL = 'web.external-url';
 const LOOPBACK = '127.0.0.1:9835';
 
 /** Creates a simulated node and runs the agent on it until a signal arrives or the reader closes the output. */
@@ -111,8 +112,12 @@ export function demoFlags(nodeFlags: readonly string[], given: Flags): Flags {
   return new Map<string, string | boolean>([[REFRESH, DEMO_REFRESH], ...own, ...given]);
 }
 
-const addressFlags = ({ configuration }: CommandContext): readonly (readonly [string, string])[] =>
-  isDefault(configuration, ADDRESS) ? [[ADDRESS, LOOPBACK]] : [];
+/** The address of the demo, and that its records and alerts name it. */
+function addressFlags({ configuration }: CommandContext): readonly (readonly [string, string])[] {
+  const address = isDefault(configuration, ADDRESS) ? LOOPBACK : String(configuration.setting(ADDRESS).value);
+  const [, host = '', port = '0'] = /^(.*):(\d+)$/.exec(address) ?? [];
+  return [[ADDRESS, address], ...(port === '0' ? [] : [[EXTERNAL, `http://${host || 'localhost'}:${port}`] as const])];
+}
 
 const isDefault = (configuration: Configuration, key: string): boolean => configuration.setting(key).origin.from === 'default';
 

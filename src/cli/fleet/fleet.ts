@@ -31,10 +31,7 @@ function prometheusFor(options: Options): Prometheus {
   return prometheusAt({ url: new URL(address), ...defined({ tokenFile, caFile, certFile, keyFile, tenant }) });
 }
 
-const readOptionsOf = (options: Options): ReadOptions => ({
-  groupLabel: textOf(options, 'groupLabel'),
-  nodePage: textOf(options, 'nodePage'),
-});
+const readOptionsOf = (options: Options): ReadOptions => ({ groupLabel: textOf(options, 'groupLabel') });
 
 /** Serves the pages of the fleet until a stop signal. */
 export async function runFleet({ options, logger }: CommandContext): Promise<Ending> {

@@ -36,7 +36,7 @@ interface Node {
 /** The events of one incident: on the node, and on each pod that held the device. Made again, they have the same names. */
 export function eventsOf(record: IncidentRecord, state: EventState, node: Node): readonly KubernetesEvent[] {
   const text = `${record.device.key} ${causeText(record, state)}`;
-  const base = { time: record.time, reason: REASONS[state], host: node.name };
+  const base = { time: record.time, reason: REASONS[state], host: node.name, url: record.url };
   const name = `device-agent.${record.id.toLowerCase().replace(/[^a-z0-9.-]/g, '-')}`;
   const onNode = event(base, `${name}.${digest(node.name, state)}`, 'default', text, {
     apiVersion: 'v1',
@@ -71,13 +71,14 @@ function podsOf(record: IncidentRecord): readonly IncidentHolder[] {
 }
 
 function event(
-  { time, reason, host }: { readonly time: string; readonly reason: string; readonly host: string },
+  { time, reason, host, url }: { readonly time: string; readonly reason: string; readonly host: string; readonly url: string | undefined },
   name: string,
   namespace: string,
   message: string,
   involvedObject: object,
 ): KubernetesEvent {
   const at = `${time.slice(0, 19)}Z`;
+  const link = url === undefined || url.length > MESSAGE_BYTES / 2 ? '' : ` ${url}`;
   return {
     apiVersion: 'v1',
     kind: 'Event',
@@ -85,7 +86,7 @@ function event(
     involvedObject,
     type: 'Warning',
     reason,
-    message: shortened(message, MESSAGE_BYTES),
+    message: shortened(message, MESSAGE_BYTES - link.length) + link,
     source: { component: COMPONENT, host },
     firstTimestamp: at,
     lastTimestamp: at,

@@ -17,6 +17,12 @@ const FACTS = 'systeminformation, at start and a few times a day.';
 export const agentMetrics = {
   build: gauge('device_agent_build_info', 'Version of the agent; always 1.', ['version', 'revision', 'node_version'], AGENT),
   node: gauge('device_agent_node_info', 'The node, as Kubernetes names it; always 1.', ['node'], 'NODE_NAME, else the host name.'),
+  web: gauge(
+    'device_agent_web_info',
+    'The address at which people reach the pages of this agent; always 1.',
+    ['url'],
+    '`web.external-url`; absent without it.',
+  ),
   failures: gauge(
     'device_unhealthy_incidents',
     'How often the device became unhealthy within the last seven days, under this name or another one.',
@@ -97,6 +103,7 @@ export function addAgent(
 ): void {
   page.add(agentMetrics.build, labelText({ version: stats.version, revision: stats.revision, node_version: process.version }), 1);
   page.add(agentMetrics.node, labelText({ node: stats.node }), 1);
+  if (stats.pagesUrl !== undefined) page.add(agentMetrics.web, labelText({ url: stats.pagesUrl }), 1);
   addHost(page, stats.host);
   addConfig(page, stats.config);
   addRequests(page, stats);

@@ -85,7 +85,14 @@ export function createApp(parts: ServerDependencies, { passwords, answerMs, stre
   else app.use('/api', off('api-off', 'The API is off: --web.api is false.'));
   if (options.page) {
     const isLive = options.api && store.subscribe !== undefined;
-    const frame = { version, node, telemetryPath: options['telemetry-path'], hasApi: options.api, isLive };
+    const frame = {
+      version,
+      node,
+      telemetryPath: options['telemetry-path'],
+      hasApi: options.api,
+      isLive,
+      grafanaUrl: options['grafana-url'],
+    };
     app.use(createPages({ ...frame, ...sources, usage: parts.usage, watched, plugin, fault, families }));
   } else app.get(PAGE_PATHS, off('page-off', 'The HTML pages are off: --web.page is false.'));
   app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));

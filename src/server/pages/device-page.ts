@@ -28,6 +28,7 @@ import type { Reading } from '../../model/metric.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
 import { Readings } from '../../model/readings.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
+import { withoutSlash } from '../options.ts';
 import { chartsHtml, lastReadOf, lastValues } from './charts.ts';
 import { eventList, timeline } from './health-timeline.ts';
 import { deviceIncidents } from './incident-list.ts';
@@ -58,6 +59,7 @@ export function devicePage(parts: DevicePageDependencies, frame: PageFrame): str
     ['NUMA node', device.numaNode],
     ['Driver', device.driverVersion ?? device.driver],
     ['Serial', device.serial],
+    ['More', boardLink(device.id, frame)],
   ])}${part('verdict', verdict(row, board, nowMs))}${part('numbers', numbers(parts))}${part('charts', chartsHtml(history, nowMs, faultOf(row), row.family))}
 <div class="two" id="record"><div class="stack">${part('timeline', card('Verdict', timeline({ device: row, events, watched, readTimes: history?.times ?? [], nowMs })))}${part(
     'events',
@@ -74,6 +76,12 @@ export function devicePage(parts: DevicePageDependencies, frame: PageFrame): str
     liveness: 'reload',
   });
 }
+
+/** The board of the device in Grafana, which reaches further back than this page. */
+const boardLink = (id: string, { grafanaUrl = '', node = '' }: PageFrame): Html | undefined =>
+  grafanaUrl === ''
+    ? undefined
+    : html`<a href="${withoutSlash(grafanaUrl)}/d/device-agent-device?${new URLSearchParams({ 'var-node': node, 'var-device': id }).toString()}">board of the device</a>`;
 
 function verdict(row: DeviceView, board: Board, nowMs: number): Html {
   const state = appearanceOf(row);

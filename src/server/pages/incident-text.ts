@@ -33,7 +33,10 @@ export function incidentText(record: IncidentRecord): string {
     ['EVENTS OF THE DEVICE BEFORE', record.events.map(eventLine)],
   ];
   const text = sections.map(([title, lines]) => [title, ...(lines.length === 0 ? ['none'] : lines).map((line) => `  ${line}`), '']);
-  return [`Incident ${record.id} on node ${record.node}`, '', ...text.flat()].map((line) => `${oneLine(line).trimEnd()}\n`).join('');
+  const page = record.url === undefined ? [] : [`Page: ${record.url}`];
+  return [`Incident ${record.id} on node ${record.node}`, ...page, '', ...text.flat()]
+    .map((line) => `${oneLine(line).trimEnd()}\n`)
+    .join('');
 }
 
 function happened({ device, changes, furtherChanges, suppressed, after, before, others, time, missingSince }: IncidentRecord): string[] {

@@ -16,6 +16,8 @@ export interface PageFrame {
   readonly telemetryPath: string;
   /** False when the API is off. */
   readonly hasApi: boolean;
+  /** Address of Grafana with the boards of the agent; absent or empty when it is not configured. */
+  readonly grafanaUrl?: string;
   /** False when there is no stream of changes, so that a page stays as it was loaded. */
   readonly isLive: boolean;
   /** Address of a file of the pages; undefined when the build lacks it. */

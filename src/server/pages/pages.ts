@@ -1,6 +1,6 @@
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { parseQuery } from '../../accounting/query.ts';
-import type { Board } from '../../board/board.ts';
+import { type Board, unreadIn } from '../../board/board.ts';
 import type { DeviceView } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import {
@@ -13,13 +13,14 @@ import {
   tableHtml,
   unresolvedHtml,
 } from '../../board/overview-html.ts';
-import { devicePath, incidentPath } from '../../board/paths.ts';
+import { devicePath, incidentPath, latestIncidentPath } from '../../board/paths.ts';
 import { pictureHtml } from '../../board/places-html.ts';
 import { TREND_MS } from '../../board/trend.ts';
 import { type BoardView, DEFAULT_VIEW, parseView, VIEW_PARAMETERS, viewOf, viewQuery } from '../../board/view.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import { isOfDevice } from '../../incidents/by-device.ts';
 import type { ReadingHistoryStore } from '../../incidents/history.ts';
+import type { ListedIncident } from '../../incidents/record.ts';
 import type { PluginStats } from '../../model/agent-stats.ts';
 import type { ActivitySpec } from '../../model/declaration.ts';
 import { durationText } from '../../model/duration.ts';
@@ -73,9 +74,9 @@ export interface PageSources extends Omit<PageFrame, 'nowMs' | 'pathOf' | 'board
 export const PAGE_PATHS = [
   '/',
   '/devices/:family/:id',
-  '/devices/:family/:id/incident',
   '/pods/:namespace/:pod',
   '/incidents',
+  '/incidents/latest',
   '/incidents/:incident',
   '/usage',
   '/agent',
@@ -146,17 +147,6 @@ export function createPages(sources: PageSources): Router {
     };
     return send(request, response, devicePage(parts, frame()));
   });
-  // An alert knows its device, and no id of a record.
-  router.get('/devices/:family/:id/incident', (request, response) => {
-    const { family, id } = request.params;
-    const key = `${family}/${id}`;
-    const device = sources.snapshot()?.devices.find((state) => state.key === key)?.device;
-    const newest = sources.incidents?.list().find((one) => isOfDevice(one, key, device && hardwareKey(device)));
-    if (newest !== undefined) return response.redirect(302, incidentPath(newest.id));
-    return device === undefined
-      ? sendNoDevice(request, response, sources.board.current(), family)
-      : response.redirect(302, devicePath({ family, id }));
-  });
   router.get('/pods/:namespace/:pod', (request, response) => {
     const [snapshot, board] = [sources.snapshot(), sources.board.current()];
     const { namespace, pod } = request.params;
@@ -186,7 +176,7 @@ export function createPages(sources: PageSources): Router {
   );
   router.get(
     '/conditions',
-    page(() => conditionsPage(sources.families, frame())),
+    page(() => conditionsPage(ownFirst(sources.families, sources.board.current()), frame())),
   );
   router.get(
     '/incidents',
@@ -201,6 +191,21 @@ export function createPages(sources: PageSources): Router {
       if (query === undefined) return sendError(request, response, 400, 'usage-query-invalid', `The query is not valid: ${problem}.`);
       return send(request, response, usagePage(await usage(query), query, String(since), frame()));
     });
+  router.get('/incidents/latest', takes('device'), (request, response) => {
+    const id = String(request.query.device);
+    const states = sources.snapshot()?.devices.filter(({ device }) => device.id === id) ?? [];
+    const isOf = (one: ListedIncident): boolean =>
+      states.length === 0
+        ? one.device.slice(one.device.indexOf('/') + 1) === id
+        : states.some(({ key, device }) => isOfDevice(one, key, hardwareKey(device)));
+    const newest = sources.incidents?.list().find(isOf);
+    if (newest !== undefined) return response.redirect(302, incidentPath(newest.id));
+    const [state] = states;
+    const board = sources.board.current();
+    return state === undefined
+      ? sendNoDevice(request, response, board, board && unreadIn(board)[0])
+      : response.redirect(302, devicePath(state.device));
+  });
   router.get('/incidents/:incident', takes('as'), async (request, response) => {
     const read = await sources.incidents?.read(String(request.params.incident));
     if (read === undefined) return sendError(request, response, 404, 'incident-unknown', 'There is no such incident.');
@@ -213,7 +218,7 @@ export function createPages(sources: PageSources): Router {
 
 /** Above a runbook: the device of the link, and its record. A reset wipes what the record keeps. */
 const evidenceHtml = (device: DeviceView): Html =>
-  html`<section class="card prose" aria-label="Evidence"><p>Evidence to save before a reset: <a href="${devicePath(device)}/incident">the record of the incident of ${device.name}</a>. How it is now: <a href="${devicePath(device)}">its page</a>.</p></section>`;
+  html`<section class="card prose" aria-label="Evidence"><p>Evidence to save before a reset: <a href="${latestIncidentPath(device.id)}">the record of the incident of ${device.name}</a>. How it is now: <a href="${devicePath(device)}">its page</a>.</p></section>`;
 
 /** The keys of `live.ts`. Without that script there are no keys, and their dialog never opens. */
 const KEYS = [
@@ -255,6 +260,12 @@ function acceleratorOf(families: readonly DeclaredFamily[], board: Board | undef
   const here = new Set(board?.devices.map(({ family }) => family));
   const [one, another] = families.filter(({ name, activity }) => activity?.utilization !== undefined && here.has(name));
   return another === undefined ? one?.name : undefined;
+}
+
+/** Families of which the node has devices come first. */
+function ownFirst<T extends DeclaredFamily>(families: readonly T[], board: Board | undefined): readonly T[] {
+  const here = new Set(board?.devices.map(({ family }) => family));
+  return families.toSorted((a, b) => Number(here.has(b.name)) - Number(here.has(a.name)));
 }
 
 /** What each condition means and what to do, from the declarations of the families. */

@@ -22,7 +22,18 @@ function incidents(...namespaces: readonly string[]): void {
     states: ['healthy', 'unhealthy'],
   }));
   const recordOf = (namespace: string) => ({
-    ...{ id: `i-${namespace}`, time, node: NODE, agentVersion: '1', host: {}, processes: [], state: [], events: [], others: [] },
+    ...{
+      id: `i-${namespace}`,
+      time,
+      node: NODE,
+      url: `https://agent.example/incidents/i-${namespace}`,
+      agentVersion: '1',
+      host: {},
+      processes: [],
+      state: [],
+      events: [],
+      others: [],
+    },
     device: { family: 'fan', id: 'fan-0', key: 'fan/fan-0', kind: 'fan', aliases: [] },
     before: { state: 'healthy' },
     after: { state: 'unhealthy', conditions: [] },
@@ -50,6 +61,9 @@ describe.skipIf(noOpenssl !== undefined)(`events${unless(noOpenssl === undefined
       on.api.refusing.set('greedy', status);
       await on.pass(minutes(10));
       expect(podsTold()).toEqual(['pod-a', 'pod-b']);
+      expect(
+        [...on.api.events.values()].filter(({ message }) => / https:\/\/agent\.example\/incidents\/i-[ab]$/.test(message)),
+      ).toHaveLength(4);
       expect(on.told.filter((line) => line.includes('a namespace does not take events'))).toHaveLength(1);
       expect(on.told.join('\n')).toContain(`greedy: ${status}: exceeded quota`);
       expect(on.api.calls.filter((call) => call.includes('greedy')).length).toBeLessThan(20);
