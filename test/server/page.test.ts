@@ -68,7 +68,15 @@ describe('the page of devices', () => {
 
   it('explains first the conditions of the families that the node has', async () => {
     const conditions = [
-      { type: 'TooWarm', class: 'self-clearing', severity: 'degraded', meaning: 'It is warm.', reasons: [], remedy: 'inspect', source: 'x' },
+      {
+        type: 'TooWarm',
+        class: 'self-clearing',
+        severity: 'degraded',
+        meaning: 'It is warm.',
+        reasons: [],
+        remedy: 'inspect',
+        source: 'x',
+      },
     ] as const;
     const named = (name: string) => ({ name, problems: [], conditions });
     started = await start({ snapshot: () => snapshot, parts: { families: [named('absent'), named('toy')] } });
