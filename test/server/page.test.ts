@@ -4,7 +4,7 @@ import { metricTitle, readingText } from '../../src/board/units.ts';
 import { durationText } from '../../src/model/duration.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
-import { families, snapshot, state, TAKEN_AT_MS } from '../metrics/sample.ts';
+import { snapshot, state, TAKEN_AT_MS } from '../metrics/sample.ts';
 import { device, familyState, podResources } from '../support/snapshots.ts';
 import { type Started, start } from './start.ts';
 
