@@ -1,11 +1,16 @@
+import { durationText } from '../model/duration.ts';
 import { type Html, html } from './html.ts';
-import { isGap, usualSpacing } from './trend.ts';
+import { bucketsOf, isGap, type Point, runsOf, usualSpacing } from './trend.ts';
 import { isInBits, rateText, readingText, timeText } from './units.ts';
 
 /** Units of a drawing. It is stretched to its place; text and straight lines have their places in percent. */
 export const CHART_WIDTH = 1_000;
 export const CHART_HEIGHT = 200;
-const LABEL_HEIGHT = 16;
+const STRIP_HEIGHT = 18;
+/** Of a label, in pixels. No plot is narrower than the least width, on a phone. */
+const LABEL = { height: 13, character: 6.5 };
+const LEAST_WIDTH = 280;
+const LONGEST_NAME = 20;
 
 export interface ChartLine {
   readonly name: string;
@@ -19,6 +24,8 @@ export interface Chart {
   readonly metric: string;
   /** The values are the growth of a counter per second. */
   readonly isRate: boolean;
+  /** Words of the values 0, 1, and so on, the usual one first: states, which are drawn as strips. */
+  readonly words?: readonly string[] | undefined;
   readonly lines: readonly ChartLine[];
   /** Wall clock of the values, ascending. */
   readonly times: readonly number[];
@@ -37,7 +44,7 @@ export function chartHtml(chart: Chart): Html {
   const labels = ticks.map(
     (value) => html`<text x="62" y="${percent(1 - value / high)}" dy="4" text-anchor="end">${textOf(chart, value)}</text>`,
   );
-  return html`<figure class="card chart"><div class="head"><h2>${title}</h2><small class="at"></small><ul class="legend">${lines.map(
+  return html`<figure class="card chart"><div class="head"><h2>${title}</h2><small class="at">${rangeText(chart)}</small><ul class="legend">${lines.map(
     (line, at) =>
       html`<li class="line-${at}"><i></i>${line.name === '' ? undefined : `${line.name} `}<b${isPresent(chart, line) ? undefined : html` class="soft"`}>${nowText(chart, line)}</b></li>`,
   )}</ul></div>
@@ -54,9 +61,9 @@ export function plotHtml(
     momentMs,
   }: { readonly high: number; readonly ticks: readonly number[]; readonly height: number; readonly momentMs?: number },
 ): Html {
-  const { title, metric, isRate, lines, times, limits, fromMs, untilMs, fault } = chart;
+  const { title, metric, isRate, lines, limits, fromMs, untilMs, fault } = chart;
   const x = (ms: number): string => percent((ms - fromMs) / (untilMs - fromMs));
-  const paths = lines.map(({ values }) => pathOf(times, values, { fromMs, untilMs, high }));
+  const drawn = lines.map((line) => drawnOf(chart, line, high));
   const start = fault && Math.max(fault.fromMs, fromMs);
   return html`<svg class="plot" height="${height}" role="img" aria-label="${title}: ${lines.map((line) => `${line.name} ${nowText(chart, line)}`.trim()).join(', ')}" data-from="${Math.round(fromMs)}" data-until="${Math.round(untilMs)}" data-metric="${metric}" data-high="${high}"${isRate ? html` data-rate="1"` : undefined}>${
     start === undefined || start >= untilMs
@@ -68,13 +75,108 @@ export function plotHtml(
   ).map(
     ({ ms }) => html`<line class="grid" x1="${x(ms)}" x2="${x(ms)}" y2="100%"/>`,
   )}<svg viewBox="0 0 ${CHART_WIDTH} ${CHART_HEIGHT}" preserveAspectRatio="none" width="100%" height="100%">${
-    paths[0] === undefined ? undefined : html`<path class="area" d="${areaOf(paths[0])}"/>`
-  }${paths.map((path, at) => html`<path class="line-${at}" d="${path}"/>`).toReversed()}</svg>${limits.map(({ value, text }, at) => {
-    const y = percent(1 - value / high);
-    // Two limits near each other have their labels at both ends.
-    const isAtEnd = at > 0 && ((value - (limits[at - 1]?.value ?? 0)) / high) * height < LABEL_HEIGHT;
-    return html`<line class="limit" x2="100%" y1="${y}" y2="${y}"/><text class="limit" x="${isAtEnd ? '100%' : 4}" y="${y}" dy="-4"${isAtEnd ? html` text-anchor="end"` : undefined}>${text}</text>`;
-  })}${momentMs === undefined ? undefined : html`<line class="moment" x1="${x(momentMs)}" x2="${x(momentMs)}" y2="100%"/>`}<line class="cursor" y2="100%" visibility="hidden"/></svg>`;
+    drawn[0] === undefined || isTraffic(chart) ? undefined : html`<path class="area" d="${areaOf(drawn[0].path)}"/>`
+  }${drawn.map(({ band, path }, at) => html`${band === '' ? undefined : html`<path class="band-${at}" stroke-width="${tenth(bucketOf(chart) * unitsOf(chart))}" d="${band}"/>`}<path class="line-${at}" d="${path}"/>`).toReversed()}</svg>${limits.map(
+    ({ value, text }, at) => {
+      const y = percent(1 - value / high);
+      // A limit just below another one has its label below its line.
+      const isBelow = ((limits[at + 1]?.value ?? Number.POSITIVE_INFINITY) - value) * (height / high) < LABEL.height + 4;
+      return html`<line class="limit" x2="100%" y1="${y}" y2="${y}"/><text class="limit" x="4" y="${y}" dy="${isBelow ? LABEL.height : -4}">${text}</text>`;
+    },
+  )}${lines.length < 2 ? undefined : namesAtLines(chart, high, height)}${momentMs === undefined ? undefined : html`<line class="moment" x1="${x(momentMs)}" x2="${x(momentMs)}" y2="100%"/>`}<line class="cursor" y2="100%" visibility="hidden"/></svg>`;
+}
+
+/** The name of each line at its last value, one below the other where lines are near each other. The limits have their labels at the other end. */
+function namesAtLines({ lines }: Chart, high: number, height: number): readonly Html[] {
+  const places = lines
+    .map(({ name, values }, at) => ({
+      name,
+      at,
+      y: (1 - Math.min(1, (values.findLast((value) => value !== null) ?? 0) / high)) * height - 4,
+    }))
+    .toSorted((a, b) => a.y - b.y);
+  for (const [at, place] of places.entries())
+    place.y = Math.max(place.y, at === 0 ? LABEL.height - 3 : (places[at - 1]?.y ?? 0) + LABEL.height);
+  let below = height - 3 + LABEL.height;
+  for (const place of places.toReversed()) below = place.y = Math.min(place.y, below - LABEL.height);
+  return places
+    .filter(({ y }) => y > 0)
+    .map(({ name, at, y }) => html`<text class="line-${at}" x="100%" dx="-4" y="${Math.round(y)}" text-anchor="end">${cut(name)}</text>`);
+}
+
+const cut = (name: string): string => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name);
+
+/** The states of a device over one axis of time. */
+export function statesHtml(charts: readonly Chart[]): Html | undefined {
+  const [first] = charts;
+  if (first === undefined) return undefined;
+  const lanes = charts.flatMap((chart) => chart.lines.map((line) => laneHtml(chart, line)));
+  return html`<section class="card states" aria-label="States"><div class="head"><h2>States</h2><small class="at">${rangeText(first)}</small></div>${lanes}<div class="lane"><div></div>${timeAxis(first.fromMs, first.untilMs)}</div></section>\n`;
+}
+
+/** One state over time, with its present word and the time that each other word held. */
+export function laneHtml(chart: Chart, line: ChartLine, momentMs?: number): Html {
+  const { title, words = [], fromMs, untilMs } = chart;
+  const spans = spansOf(chart, line);
+  const times = words.map((word, at) => {
+    const ms = spans.filter(({ state }) => state === at).reduce((sum, span) => sum + span.untilMs - span.fromMs, 0);
+    return { at, text: `${word} ${durationText(ms)}`, isKnown: spans.some(({ state }) => state === at) };
+  });
+  const known = times.filter(({ isKnown }) => isKnown);
+  const x = (ms: number): number => tenth((Math.max(0, ms - fromMs) / (untilMs - fromMs)) * CHART_WIDTH);
+  // A state that held for one read is seen, too.
+  const bars = spans.map(({ state, fromMs: from, untilMs: until }) => ({
+    state,
+    x: x(from),
+    width: tenth(Math.max(3, x(until) - x(from))),
+  }));
+  const labels = bars.filter(
+    ({ state, width }) => (width / CHART_WIDTH) * LEAST_WIDTH > (words[state]?.length ?? 0) * LABEL.character + 10,
+  );
+  return html`<div class="lane"><div><b>${title}</b> <span class="soft">${line.name}</span><ul class="legend"><li><b>${nowText(chart, line)}</b></li>${
+    known.length < 2 ? undefined : known.map(({ at, text }) => html`<li class="state-${at % TONES}"><i></i>${text}</li>`)
+  }</ul></div><svg class="plot" height="${STRIP_HEIGHT + 10}" role="img" aria-label="${`${title} ${line.name}`.trim()}: ${known.map(({ text }) => text).join(', ')}" data-from="${Math.round(fromMs)}" data-until="${Math.round(untilMs)}" data-words="${words.join('|')}"><svg viewBox="0 0 ${CHART_WIDTH} 28" preserveAspectRatio="none" width="100%" height="100%">${known.map(
+    ({ at }) =>
+      html`<path class="state-${at % TONES}" data-state="${at}" d="${bars
+        .filter(({ state }) => state === at)
+        .map((bar) => `M${bar.x} 14h${bar.width}`)
+        .join('')}"/>`,
+  )}</svg>${labels.map(({ state, x: left }) => html`<text class="word" x="${percent(left / CHART_WIDTH)}" dx="5" y="18">${words[state]}</text>`)}${
+    momentMs === undefined
+      ? undefined
+      : html`<line class="moment" x1="${percent(x(momentMs) / CHART_WIDTH)}" x2="${percent(x(momentMs) / CHART_WIDTH)}" y2="100%"/>`
+  }<line class="cursor" y2="100%" visibility="hidden"/></svg></div>`;
+}
+
+const TONES = 6;
+
+/** Times with one state. A state holds until the next read; after a read that nothing followed it is not known. */
+function spansOf({ times, fromMs, untilMs }: Chart, { values }: ChartLine): readonly StateSpan[] {
+  const spans: StateSpan[] = [];
+  const spacing = usualSpacing(times);
+  for (const [at, time] of times.entries()) {
+    const state = values[at];
+    if (state === null || state === undefined || time < fromMs) continue;
+    const next = times[at + 1] ?? untilMs;
+    const isRead = (at + 1 === times.length || (values[at + 1] ?? null) !== null) && !isGap(time, next, spacing);
+    const span = { state, fromMs: time, untilMs: isRead ? next : time };
+    const last = spans.at(-1);
+    if (last?.state === state && last.untilMs === time) spans[spans.length - 1] = { ...span, fromMs: last.fromMs };
+    else spans.push(span);
+  }
+  return spans;
+}
+
+interface StateSpan {
+  readonly state: number;
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
+/** The time that the values of a chart reach back. */
+export function rangeText({ times, lines, fromMs, untilMs }: Chart): string {
+  const first = times.find((time, at) => time >= fromMs && lines.some(({ values }) => (values[at] ?? null) !== null));
+  return first === undefined ? '' : `last ${durationText(untilMs - first)}`;
 }
 
 /** Labels of the axis of time. */
@@ -84,25 +186,42 @@ export function timeAxis(fromMs: number, untilMs: number, momentMs?: number): Ht
     const anchor = share > 0.95 ? 'end' : share < 0.05 ? 'start' : 'middle';
     return html`<text${kind && html` class="${kind}"`} x="${percent(share)}" y="13" text-anchor="${anchor}">${text}</text>`;
   };
-  // A label that the marked time would cover is left out.
-  const ticks = timeTicks(fromMs, untilMs).filter(({ ms }) => momentMs === undefined || Math.abs(ms - momentMs) > (untilMs - fromMs) / 12);
+  // A label that would cover another one on a phone is left out; the marked time covers all others.
+  const width = (text: string): number => ((text.length * LABEL.character) / LEAST_WIDTH) * (untilMs - fromMs);
+  const endOf = (ms: number, text: string): readonly [number, number] => {
+    const from = Math.min(Math.max(ms - width(text) / 2, fromMs), untilMs - width(text));
+    return [from, from + width(text)];
+  };
+  const taken = momentMs === undefined ? [] : [endOf(momentMs, '00:00:00')];
+  const ticks = timeTicks(fromMs, untilMs).filter(({ ms, text }) => {
+    const [from, until] = endOf(ms, text);
+    return taken.every((one) => until < one[0] || from > one[1]) && taken.push([from, until]);
+  });
   return html`<svg class="plot" height="18" aria-hidden="true">${ticks.map(({ ms, text }) => label(ms, text))}${
     momentMs === undefined ? undefined : label(momentMs, timeText(momentMs).slice(11, 19), 'moment')
   }</svg>`;
 }
 
-const STEPS_S = [5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400, 172_800, 432_000];
+const STEPS_S = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400, 172_800, 432_000];
 const DAY_S = 86_400;
 const MOST_TICKS = 6;
 
 /** Round times, six at most. */
 function timeTicks(fromMs: number, untilMs: number): readonly { readonly ms: number; readonly text: string }[] {
-  const stepMs = (STEPS_S.find((step) => (untilMs - fromMs) / (step * 1_000) <= MOST_TICKS) ?? 10 * DAY_S) * 1_000;
+  const stepMs = stepOf(untilMs - fromMs, MOST_TICKS);
   const [from, until] = stepMs < 60_000 ? [11, 19] : stepMs < DAY_S * 1_000 ? [11, 16] : [5, 10];
   const ticks = [];
   for (let ms = Math.ceil(fromMs / stepMs) * stepMs; ms <= untilMs; ms += stepMs) ticks.push({ ms, text: timeText(ms).slice(from, until) });
   return ticks.slice(0, MOST_TICKS + 1);
 }
+
+const stepOf = (wholeMs: number, most: number): number => (STEPS_S.find((step) => wholeMs / (step * 1_000) <= most) ?? 10 * DAY_S) * 1_000;
+
+const MOST_BUCKETS = 60;
+/** Bytes come in bursts, which a mean hides. */
+const isTraffic = ({ metric }: Pick<Chart, 'metric'>): boolean => /_bytes_(?:total|per_second)$/.test(metric);
+const bucketOf = ({ fromMs, untilMs }: Chart): number => stepOf(untilMs - fromMs, MOST_BUCKETS);
+const unitsOf = ({ fromMs, untilMs }: Chart): number => CHART_WIDTH / (untilMs - fromMs);
 
 /** Largest value of the axis, and the distance of its labels. A share does not grow beyond all of it. */
 export function scaleOf({ metric, isRate, lines, limits }: Pick<Chart, 'metric' | 'isRate' | 'lines' | 'limits'>): {
@@ -130,11 +249,11 @@ function roundStep(least: number): number {
   return ([1, 2, 5, 10].find((one) => one * power >= least) ?? 10) * power;
 }
 
-const textOf = ({ metric, isRate }: Pick<Chart, 'metric' | 'isRate'>, value: number): string =>
-  isRate ? rateText(metric, value) : readingText(metric, value);
+const textOf = ({ metric, isRate, words }: Pick<Chart, 'metric' | 'isRate' | 'words'>, value: number): string =>
+  words?.[value] ?? (isRate ? rateText(metric, value) : readingText(metric, value));
 
 /** Text of the last known value of a line. */
-export function lastText(chart: Pick<Chart, 'metric' | 'isRate'>, { values }: ChartLine): string {
+export function lastText(chart: Pick<Chart, 'metric' | 'isRate' | 'words'>, { values }: ChartLine): string {
   const last = values.findLast((value) => value !== null) ?? undefined;
   return last === undefined ? 'unknown' : textOf(chart, last);
 }
@@ -151,24 +270,20 @@ function nowText(chart: Chart, line: ChartLine): string {
   return at < 0 ? 'unknown' : `last read ${timeText(chart.times[at] as number).slice(11, 19)}`;
 }
 
-/** A path with gaps where nothing was read. */
-function pathOf(
-  times: readonly number[],
-  values: readonly (number | null)[],
-  { fromMs, untilMs, high }: { readonly fromMs: number; readonly untilMs: number; readonly high: number },
-): string {
-  const spacing = usualSpacing(times);
-  let last: number | undefined;
-  return times
-    .map((time, at) => {
-      const value = values[at];
-      if (value === null || value === undefined || time < fromMs) return '';
-      const isNew = last === undefined || at - last > 1 || isGap(times[last] as number, time, spacing);
-      last = at;
-      const x = tenth(((time - fromMs) / (untilMs - fromMs)) * CHART_WIDTH);
-      return `${isNew ? 'M' : 'L'}${x} ${tenth((1 - Math.min(1, value / high)) * CHART_HEIGHT)}`;
-    })
-    .join('');
+/** A path with gaps where nothing was read; of traffic, the means of short times, and a bar from the least to the largest value of each. */
+function drawnOf(chart: Chart, { values }: ChartLine, high: number): { readonly path: string; readonly band: string } {
+  const y = (value: number): number => tenth((1 - Math.min(1, value / high)) * CHART_HEIGHT);
+  const place = ({ ms, value }: Point): string => `${tenth((ms - chart.fromMs) * unitsOf(chart))} ${y(value)}`;
+  const runs = runsOf(chart.times, values, chart.fromMs).map((run) => (isTraffic(chart) ? bucketsOf(run, bucketOf(chart)) : run));
+  return {
+    // A point that is alone is a dot.
+    path: runs.map((run) => `M${(run.length === 1 ? [...run, ...run] : run).map(place).join('L')}`).join(''),
+    band: runs
+      .flat()
+      .filter(({ low, most }) => y(low) !== y(most))
+      .map(({ middleMs, low, most }) => `M${tenth((middleMs - chart.fromMs) * unitsOf(chart))} ${y(most)}V${y(low)}`)
+      .join(''),
+  };
 }
 
 const areaOf = (path: string): string =>

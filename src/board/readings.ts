@@ -34,6 +34,10 @@ export function chooseReadings(
   return usual.length === 0 ? others([...readings].filter(isNumber)).slice(0, MOST) : usual;
 }
 
+/** One of the usual readings with its limit. */
+export const usualReading = (name: SharedReading, readings: DeviceState['readings']): ChosenReading | undefined =>
+  SHARED[name](knownOf({ key: '', readings }, undefined));
+
 const MOST_NUMBERS = 6;
 
 /** The readings of the page of one device: those of its row, and what else is known of the usual ones. */

@@ -73,3 +73,49 @@ export function usualSpacing(times: readonly number[]): number | undefined {
 /** Whether the pause between two reads is so long that a line must not connect them. */
 export const isGap = (fromMs: number, toMs: number, spacingMs: number | undefined): boolean =>
   spacingMs !== undefined && toMs - fromMs > GAP * spacingMs;
+
+/** One value, or the mean of the values of a short time with the least and the largest of them. */
+export interface Point {
+  readonly ms: number;
+  readonly value: number;
+  readonly low: number;
+  readonly most: number;
+  /** Middle of the time that it stands for. */
+  readonly middleMs: number;
+}
+
+/** The known values since a time, in runs without a gap. */
+export function runsOf(times: readonly number[], values: readonly (number | null)[], fromMs: number): readonly (readonly Point[])[] {
+  const spacing = usualSpacing(times);
+  const runs: Point[][] = [];
+  let last: number | undefined;
+  for (const [at, ms] of times.entries()) {
+    const value = values[at];
+    if (value === null || value === undefined || ms < fromMs) continue;
+    const point = { ms, value, low: value, most: value, middleMs: ms };
+    if (last === undefined || at - last > 1 || isGap(times[last] as number, ms, spacing)) runs.push([point]);
+    else runs.at(-1)?.push(point);
+    last = at;
+  }
+  return runs;
+}
+
+/** Joins the values of equal times, which begin at multiples of their length: the next picture has the same ones. A value that is alone stays as it is. */
+export function bucketsOf(run: readonly Point[], lengthMs: number): readonly Point[] {
+  const buckets = new Map<number, Point[]>();
+  for (const point of run) {
+    const number = Math.floor(point.ms / lengthMs);
+    buckets.set(number, [...(buckets.get(number) ?? []), point]);
+  }
+  return [...buckets].map(([number, points]) => {
+    const mean = (of: 'ms' | 'value'): number => points.reduce((sum, point) => sum + point[of], 0) / points.length;
+    const values = points.map(({ value }) => value);
+    return {
+      ms: mean('ms'),
+      value: mean('value'),
+      low: Math.min(...values),
+      most: Math.max(...values),
+      middleMs: (number + 0.5) * lengthMs,
+    };
+  });
+}

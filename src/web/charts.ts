@@ -18,7 +18,7 @@ function showAt(share: number | undefined): void {
   for (const plot of document.querySelectorAll<SVGSVGElement>('svg.plot[data-from]')) {
     const { from = '', until = '' } = plot.dataset;
     const cursor = plot.querySelector('.cursor');
-    const note = plot.closest('.chart')?.querySelector('.at');
+    const note = plot.closest('.card')?.querySelector<HTMLElement>('.at');
     if (share === undefined) cursor?.setAttribute('visibility', 'hidden');
     else {
       const x = `${(share * 100).toFixed(2)}%`;
@@ -27,27 +27,53 @@ function showAt(share: number | undefined): void {
       cursor?.setAttribute('x2', x);
     }
     const atMs = Number(from) + (share ?? 0) * (Number(until) - Number(from));
-    if (note !== null && note !== undefined) note.textContent = share === undefined ? '' : clockText(atMs, Number(until));
+    if (note !== null && note !== undefined) {
+      note.dataset.now ??= note.textContent ?? '';
+      note.textContent = share === undefined ? note.dataset.now : clockText(atMs, Number(until));
+    }
     showValues(plot, share);
   }
 }
 
 function showValues(plot: SVGSVGElement, share: number | undefined): void {
-  const { metric = '', high = '', rate } = plot.dataset;
-  const values = plot.closest('.chart')?.querySelectorAll<HTMLElement>('.legend b') ?? [];
+  const values = plot.closest('.chart, .lane')?.querySelectorAll<HTMLElement>('.legend b') ?? [];
   for (const [at, element] of [...values].entries()) {
     element.dataset.now ??= element.textContent ?? '';
-    const y = share === undefined ? undefined : yAt(plot.querySelector(`path.line-${at}`)?.getAttribute('d') ?? '', share * CHART_WIDTH);
-    const value = y === undefined ? undefined : (1 - y / CHART_HEIGHT) * Number(high);
-    if (share === undefined) element.textContent = element.dataset.now;
-    else element.textContent = value === undefined ? 'unknown' : rate === undefined ? readingText(metric, value) : rateText(metric, value);
+    element.textContent = share === undefined ? element.dataset.now : textAt(plot, at, share * CHART_WIDTH);
   }
 }
+
+function textAt(plot: SVGSVGElement, at: number, x: number): string {
+  const { metric = '', high = '', rate, words } = plot.dataset;
+  const pathOf = (name: string): SVGPathElement | null => plot.querySelector(`path.${name}-${at}`);
+  if (words !== undefined) {
+    const isIn = (path: SVGPathElement): boolean => numbersOf(path).some(([from = 0, , width = 0]) => x >= from && x <= from + width);
+    const path = [...plot.querySelectorAll<SVGPathElement>('path[data-state]')].findLast(isIn);
+    return words.split('|')[Number(path?.dataset.state)] ?? 'unknown';
+  }
+  const text = (y: number): string => {
+    const value = (1 - y / CHART_HEIGHT) * Number(high);
+    return rate === undefined ? readingText(metric, value) : rateText(metric, value);
+  };
+  const y = yAt(pathOf('line')?.getAttribute('d') ?? '', x);
+  if (y === undefined) return 'unknown';
+  const band = pathOf('band');
+  const half = Number(band?.getAttribute('stroke-width')) / 2;
+  const [, most, low] = (band === null ? undefined : numbersOf(band).find(([middle = 0]) => Math.abs(middle - x) <= half)) ?? [];
+  return most === undefined || low === undefined ? text(y) : `${text(y)} (${text(low)} to ${text(most)})`;
+}
+
+/** The numbers of each part of a path. */
+const numbersOf = (path: SVGPathElement): readonly (readonly number[])[] =>
+  (path.getAttribute('d') ?? '')
+    .split('M')
+    .slice(1)
+    .map((part) => part.split(/[ LhV]/).map(Number));
 
 /** Height of a path at a place; undefined in a gap. */
 function yAt(path: string, x: number): number | undefined {
   for (const line of path.split('M').slice(1)) {
-    const points = line.split(/[Lh]/).map((point) => point.split(' ').map(Number));
+    const points = line.split('L').map((point) => point.split(' ').map(Number));
     const at = points.findLastIndex(([px = 0]) => px <= x);
     const [, y] = points[at] ?? [];
     const last = points.at(-1)?.[0] ?? 0;

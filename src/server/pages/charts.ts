@@ -1,10 +1,13 @@
-import { type Chart, chartHtml } from '../../board/chart-html.ts';
+import { type Chart, chartHtml, statesHtml } from '../../board/chart-html.ts';
 import { type Html, html } from '../../board/html.ts';
+import { isState, stateWord, subjectOf, usualWord } from '../../board/reading-states.ts';
+import { usualReading } from '../../board/readings.ts';
 import { ratesOf, TREND_MS } from '../../board/trend.ts';
-import { metricTitle, rateText, readingText } from '../../board/units.ts';
+import { metricTitle, readingText } from '../../board/units.ts';
 import type { DeviceHistory, SeriesValues } from '../../incidents/history.ts';
 import type { Labels, MetricType, Reading } from '../../model/metric.ts';
-import { shared } from '../../model/shared-metrics.ts';
+import { Readings } from '../../model/readings.ts';
+import { type SharedReading, shared } from '../../model/shared-metrics.ts';
 
 /** Samples of a device, as the history and a record have them. */
 export interface Samples {
@@ -22,7 +25,8 @@ const MAIN: readonly { readonly title: string; readonly metrics: readonly string
   { title: 'Temperature', metrics: [shared.temperature.name] },
   { title: 'Power', metrics: [shared.power.name] },
   { title: 'Clocks', metrics: [shared.clock.name] },
-  { title: 'Link up', metrics: [shared.linkUp.name] },
+  { title: 'Link', metrics: [shared.linkUp.name] },
+  { title: 'Throttled', metrics: [shared.throttled.name] },
 ];
 const MOST_CHARTS = 12;
 const OPEN_CHARTS = 4;
@@ -40,9 +44,16 @@ export interface ChartFrame {
 /** All charts of a device, the most telling first. Facts and limits are no lines; of the other metrics, only those that moved. */
 export function chartsOf(samples: Samples, frame: ChartFrame): readonly Chart[] {
   const { times, series } = samples;
-  const known = lastValues(samples);
+  const known = readingsAt(samples, times.lastIndexOf(lastReadOf(samples) ?? Number.NaN));
   const main = MAIN.flatMap(({ title, metrics, names = [] }): readonly Chart[] => {
     const own = metrics.flatMap((metric, at) => series.filter((one) => one.metric === metric).map((one) => ({ one, name: names[at] })));
+    if (own.some(({ one }) => isState(one.metric)))
+      return stateChart(
+        title,
+        own.map(({ one }) => one),
+        times,
+        frame,
+      );
     return chartOf(title, own, times, limitsOf(title, own, known), frame);
   });
   const others = new Map<string, Series[]>();
@@ -50,9 +61,11 @@ export function chartsOf(samples: Samples, frame: ChartFrame): readonly Chart[] 
   const rest = [...others]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .flatMap(([metric, list]) => {
+      const title = metricTitle(metric, frame.family);
+      if (isState(metric)) return stateChart(title, list, times, frame);
       const isRate = list.some(({ type }) => type === 'counter') && !metric.endsWith('_seconds_total');
       return chartOf(
-        `${metricTitle(metric, frame.family)}${isRate ? ' per second' : ''}`,
+        `${title}${isRate ? ' per second' : ''}`,
         list.map((one) => ({ one, name: undefined })),
         times,
         [],
@@ -65,7 +78,9 @@ export function chartsOf(samples: Samples, frame: ChartFrame): readonly Chart[] 
 const MAIN_METRICS = MAIN.flatMap(({ metrics }) => metrics);
 
 function isOther({ metric, values }: Series): boolean {
-  if (MAIN_METRICS.includes(metric) || /_(?:info|state|limit_\w+|max\w*|timestamp_seconds)$/.test(metric)) return false;
+  if (MAIN_METRICS.includes(metric)) return false;
+  if (isState(metric)) return true;
+  if (/_(?:info|limit_\w+|max\w*|timestamp_seconds)$/.test(metric)) return false;
   const first = values.find((value) => value !== null);
   return values.some((value) => value !== null && value !== first);
 }
@@ -97,6 +112,27 @@ function chartOf(
   return lines.length === 0 ? [] : [{ title, metric: first.one.metric, isRate, lines, times, limits, ...frame }];
 }
 
+/** The states of one metric: those of links, the reasons for which a device ran slower, and of the others those that changed. */
+function stateChart(title: string, own: readonly Series[], times: readonly number[], frame: ChartFrame): readonly Chart[] {
+  const metric = own[0]?.metric ?? '';
+  const found = new Map<string, (string | null)[]>();
+  for (const { labels, values } of own) {
+    const name = labelText(subjectOf(metric, labels));
+    const words = found.get(name) ?? times.map(() => null);
+    for (const [at, value] of values.entries()) if (value !== null) words[at] = stateWord(metric, labels, value) ?? words[at] ?? null;
+    found.set(name, words);
+  }
+  const usual = usualWord(metric);
+  const wordsOf = (list: Iterable<string | null>): string[] => [...new Set(list)].filter((word) => word !== null);
+  const isTold = (words: readonly (string | null)[]): boolean =>
+    metric === shared.linkUp.name ||
+    (metric === shared.throttled.name ? wordsOf(words).some((word) => word !== usual) : wordsOf(words).length > 1);
+  const told = [...found].filter(([, list]) => isTold(list)).slice(0, MOST_LINES);
+  const words = wordsOf([...(usual === undefined ? [] : [usual]), ...told.flatMap(([, list]) => list)]);
+  const lines = told.map(([name, list]) => ({ name, values: list.map((word) => (word === null ? null : words.indexOf(word))) }));
+  return lines.length === 0 ? [] : [{ title, metric, isRate: false, words, lines, times, limits: [], ...frame }];
+}
+
 const isMoved = ({ values }: Pick<Series, 'values'>): boolean => values.some((value) => (value ?? 0) !== 0);
 
 const labelText = (labels: Labels): string =>
@@ -104,40 +140,38 @@ const labelText = (labels: Labels): string =>
     .map(([name, value]) => (/^\d+$/.test(value) ? `${name} ${value}` : value === 'gpu' ? 'GPU' : value.replaceAll('_', ' ')))
     .join(', ');
 
-const LIMIT_METRICS: Readonly<Record<string, readonly [metric: string, word: string]>> = {
-  Memory: [shared.memoryTotal.name, ''],
-  Traffic: [shared.linkSpeed.name, 'link '],
-  Temperature: [shared.temperatureLimit.name, ''],
-  Power: [shared.powerLimit.name, 'limit '],
-};
+const LIMITED: Readonly<Record<string, SharedReading>> = { Memory: 'memory', Temperature: 'temperature', Power: 'power' };
 
-/** The limit of a reading, or two for a temperature: where the device slows down, and where it stops. */
+/** The limit that the number in the head names; of a temperature also the next one above it. */
 function limitsOf(title: string, own: readonly { readonly one: Series }[], readings: readonly Reading[]): Chart['limits'] {
-  const [metric, word] = LIMIT_METRICS[title] ?? [];
-  // A port that is down reports the lowest speed, which is no limit of its traffic.
-  const isDown = readings.some((one) => one.metric === shared.linkUp.name && Number(one.value) === 0);
-  if (title === 'Traffic' && isDown) return [];
+  const valueOf = (metric: string): number =>
+    readings.filter((one) => one.metric === metric).reduce((most, { value }) => Math.max(most, Number(value)), 0);
+  if (title === 'Traffic') {
+    const speed = valueOf(shared.linkSpeed.name);
+    // A port that is down reports the lowest speed, which is no limit of its traffic.
+    const isDown = readings.some((one) => one.metric === shared.linkUp.name && Number(one.value) === 0);
+    return speed > 0 && !isDown ? [{ value: speed, text: `link ${readingText(shared.linkSpeed.name, speed)}` }] : [];
+  }
+  const name = LIMITED[title];
+  const limit = name && usualReading(name, Readings.of(readings))?.limit;
+  if (limit === undefined) return [];
+  const metric = own[0]?.one.metric ?? '';
   const sensors = new Set(own.map(({ one }) => one.labels.sensor));
-  const found = readings.filter(
-    (one) => one.metric === metric && Number(one.value) > 0 && !/min|low|hyst|target|default/.test(one.labels?.limit ?? ''),
-  );
-  const wanted = title === 'Power' ? found.filter(({ labels }) => labels?.limit === 'enforced' || found.length === 1).slice(0, 1) : found;
-  const values = new Map(
-    wanted
-      .filter(({ labels }) => labels?.sensor === undefined || sensors.has(labels.sensor))
-      .map(({ value, labels, metric: name }) => {
-        const text = name === shared.linkSpeed.name ? rateText(shared.receivedBytes.name, Number(value)) : readingText(name, value);
-        return [
-          Number(value),
-          `${word === '' && labels?.limit !== undefined ? `${labels.limit.replaceAll('_', ' ')} ` : word}${text}`,
-        ] as const;
-      }),
-  );
-  return [...values]
-    .sort(([a], [b]) => a - b)
-    .slice(0, 2)
-    .map(([value, text]) => ({ value, text }));
+  const named = readings.filter((one) => one.metric === shared.temperatureLimit.name && sensors.has(one.labels?.sensor));
+  const textFor = (value: number): string => {
+    const word = named.find((one) => Number(one.value) === value)?.labels?.limit ?? 'limit';
+    return `${title === 'Memory' ? '' : `${title === 'Temperature' ? word.replaceAll('_', ' ') : 'limit'} `}${readingText(metric, value)}`;
+  };
+  const next = named.map(({ value }) => Number(value)).filter((value) => title === 'Temperature' && value > limit);
+  return [limit, ...next.toSorted((a, b) => a - b).slice(0, 1)].map((value) => ({ value, text: textFor(value) }));
 }
+
+/** The values of gauges at one read: limits among them. */
+const readingsAt = ({ series }: Samples, at: number): readonly Reading[] =>
+  series.flatMap(({ metric, labels, type, values }): readonly Reading[] => {
+    const value = type === 'counter' ? null : (values[at] ?? null);
+    return value === null ? [] : [{ metric, labels, value }];
+  });
 
 /** The last known values of gauges: limits among them. */
 export function lastValues({ series }: Samples): readonly Reading[] {
@@ -158,10 +192,12 @@ export function chartsHtml(history: DeviceHistory | undefined, nowMs: number, fa
   const [first] = history?.times ?? [];
   if (history === undefined || first === undefined || history.times.length < 2)
     return html`<p class="soft">Charts need two reads. They begin with the start of the agent.</p>`;
-  const all = chartsOf(history, { family, fromMs: Math.max(first, nowMs - TREND_MS), untilMs: nowMs, fault });
-  if (all.length === 0) return html`<p class="soft">No reading changed.</p>`;
+  const found = chartsOf(history, { family, fromMs: Math.max(first, nowMs - TREND_MS), untilMs: nowMs, fault });
+  const states = found.filter(({ words }) => words !== undefined);
+  const all = found.filter(({ words }) => words === undefined);
+  if (found.length === 0) return html`<p class="soft">No reading changed.</p>`;
   const [open, folded] = [all.slice(0, OPEN_CHARTS), all.slice(OPEN_CHARTS)];
-  return html`<div class="charts">${open.map(chartHtml)}</div>${
+  return html`<div class="charts">${open.map(chartHtml)}</div>${statesHtml(states)}${
     folded.length === 0
       ? undefined
       : html`<details class="card"><summary>More charts <span class="soft">${folded.length}</span></summary><div class="charts">${folded.map(chartHtml)}</div></details>`

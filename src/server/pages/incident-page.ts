@@ -1,4 +1,4 @@
-import { lastText, plotHtml, scaleOf, timeAxis } from '../../board/chart-html.ts';
+import { laneHtml, lastText, plotHtml, scaleOf, timeAxis } from '../../board/chart-html.ts';
 import { appearanceOf } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import { nameOf } from '../../board/name.ts';
@@ -131,6 +131,7 @@ function lanes(record: IncidentRecord): Html {
 ${lane('Verdict', countedText(beganAt(record), time) ?? '', strip)}${lane('Kernel log', linesNote(log.lines), marks)}${lane('Held by', record.holdersUnknown === true ? 'the kubelet did not answer' : list.length === 0 ? 'no container' : '', held)}${charts.map(
   (chart) => {
     const [first] = chart.lines;
+    if (chart.words !== undefined) return chart.lines.map((line) => laneHtml(chart, line, momentMs));
     return lane(
       chart.title,
       [first && `last ${lastText(chart, first)}`, chart.limits[0]?.text].filter((one) => one !== undefined).join(', '),

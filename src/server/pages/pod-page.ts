@@ -14,6 +14,7 @@ import type { DeviceHistory } from '../../incidents/history.ts';
 import type { ListedIncident } from '../../incidents/record.ts';
 import type { ContainerLocality } from '../../model/container-locality.ts';
 import { containerNameOf } from '../../model/device-use.ts';
+import { durationText } from '../../model/duration.ts';
 import { firstOf } from '../../model/one-line.ts';
 import { podName } from '../../model/pod-resources.ts';
 import { shared } from '../../model/shared-metrics.ts';
@@ -127,7 +128,8 @@ function podCharts(rows: readonly DeviceView[], historyOf: (key: string) => Devi
     const history = historyOf(key);
     const [firstMs] = history?.times ?? [];
     if (history === undefined || firstMs === undefined || history.times.length < 2) return [];
-    const [first] = chartsOf(history, { fromMs: Math.max(firstMs, nowMs - TREND_MS), untilMs: nowMs });
+    const charts = chartsOf(history, { fromMs: Math.max(firstMs, nowMs - TREND_MS), untilMs: nowMs });
+    const first = charts.find(({ words }) => words === undefined);
     return first === undefined ? [] : [chartHtml({ ...first, title: `${name}, ${first.title.toLowerCase()}` })];
   });
   return charts.length === 0 ? undefined : html`<div class="charts">${charts}</div>`;
@@ -188,12 +190,16 @@ export function waitingPart(
   nowMs: number,
 ): Html | undefined {
   if (waiting.length === 0) return undefined;
-  const lines = waiting.map((one) => html`<p><b>${one.container}</b> ${waitingText(one, nowMs)}</p>${strip(one, historyOf)}`);
+  const lines = waiting.map((one) => html`<p><b>${one.container}</b> ${waitingText(one, nowMs)}</p>${strip(one, historyOf, nowMs)}`);
   return card('Does it move on?', html`<div class="body">${lines}</div>`);
 }
 
 /** Each read of the last half hour: means of longer times would hide the steps. */
-function strip({ container, devices }: ContainerWaiting, historyOf: (key: string) => DeviceHistory | undefined): Html | undefined {
+function strip(
+  { container, devices }: ContainerWaiting,
+  historyOf: (key: string) => DeviceHistory | undefined,
+  nowMs: number,
+): Html | undefined {
   const history = devices.map(historyOf).find((one) => one !== undefined && one.times.length > 1);
   if (history === undefined) return undefined;
   const bytes = sumOf(
@@ -204,8 +210,8 @@ function strip({ container, devices }: ContainerWaiting, historyOf: (key: string
   const [what, values] = bytes.some((value) => value !== null) ? (['Bytes', bytes] as const) : (['Power', watts] as const);
   if (values.length === 0) return undefined;
   const path = linePath(values, WIDTH, HEIGHT, 0, highest(values));
-  const minutes = TREND_MS / 60_000;
-  return html`<svg class="spark" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${what} of the first GPU of ${container} over the last ${minutes} minutes"><path d="${path}"/></svg>`;
+  const [firstMs = nowMs] = history.times;
+  return html`<svg class="spark" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${what} of the first GPU of ${container} over the last ${durationText(nowMs - firstMs)}"><path d="${path}"/></svg>`;
 }
 
 /** null where one of the series has no value. */
