@@ -7,6 +7,7 @@ import { Tree } from '../host/fs/tree.ts';
 import { createHost, type Host } from '../host/host.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
+import { defined } from '../model/defined.ts';
 import type { Observe } from '../model/observation.ts';
 import { MAX_RELEASE_MS, type ReleaseAnswer, type ReleaseRequest } from '../model/release.ts';
 import { type AllocationState, fitsNoDevice, type Snapshot } from '../model/snapshot.ts';
@@ -89,7 +90,7 @@ export class AgentCore {
       const runner: FamilyRunner = new FamilyRunner(
         {
           family: family.name,
-          ...(family.declared === undefined ? {} : { declared: family.declared }),
+          ...defined({ declared: family.declared }),
           options,
           roots: settings.roots,
           timeoutMs: settings.refresh.timeout,

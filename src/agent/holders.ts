@@ -11,6 +11,7 @@ import { PodsReader } from '../kubelet/pods/reader.ts';
 import { type Cause, createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
 import type { Logger } from '../log/logger.ts';
 import type { DeviceProcess } from '../model/collection.ts';
+import { defined } from '../model/defined.ts';
 import type { Observe } from '../model/observation.ts';
 import type { CheckpointReason, PodResources } from '../model/pod-resources.ts';
 import type { Inputs } from './inputs.ts';
@@ -81,7 +82,7 @@ export class HolderSources {
   get inputs(): Omit<Inputs, 'families'> {
     return {
       podResources: this.poller.current(),
-      ...(this.pods === undefined ? {} : { pods: this.pods.current() }),
+      ...defined({ pods: this.pods?.current() }),
       checkpoint: this.#checkpoint.entries,
       claims: this.#claims.current(),
       claimTimes: this.#claims.times,

@@ -1,5 +1,6 @@
 import type { RememberedDevice } from '../health/engine/engine.ts';
 import type { DeviceReport, Problem } from '../model/collection.ts';
+import { defined } from '../model/defined.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import type { DeviceRecord, ReadTimes } from '../model/device-record.ts';
 import { areTooFew, countsAsDevice, type ExpectedDevices, expectedText } from '../model/expected.ts';
@@ -32,8 +33,7 @@ export function restored(devices: readonly RestoredDevice[]): ReadonlyMap<string
   return new Map(
     devices.map(({ device, readAtMs = 0, missingSinceMs, wasHung }): [string, DeviceRecord] => {
       const key = deviceKey(device);
-      const missing = missingSinceMs === undefined ? {} : { missingSinceMs };
-      return [key, { key, device, isUnread: true, readBeforeMs: readAtMs, ...(wasHung === undefined ? {} : { wasHung }), ...missing }];
+      return [key, { key, device, isUnread: true, readBeforeMs: readAtMs, ...defined({ wasHung, missingSinceMs }) }];
     }),
   );
 }

@@ -4,6 +4,7 @@ import type { ChangeLog, Trouble } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { PluginStats } from '../model/agent-stats.ts';
 import type { ProblemSpec } from '../model/collection.ts';
+import { defined } from '../model/defined.ts';
 import type { Device } from '../model/device.ts';
 import { firstOf } from '../model/one-line.ts';
 import type { AllocationState, FamilyState, Snapshot } from '../model/snapshot.ts';
@@ -82,7 +83,7 @@ export class ProblemLog {
       key: `${problem.code} ${problem.device ?? ''} ${problem.message}`,
       message: 'a probe cannot read everything',
       ended: 'a probe could not read everything; this problem ended',
-      fields: { family, code: problem.code, ...(problem.device === undefined ? {} : { device: problem.device }) },
+      fields: { family, code: problem.code, ...defined({ device: problem.device }) },
       detail: problem.message,
       remedy: this.#specs.get(family)?.get(problem.code)?.remedy,
     }));

@@ -2,6 +2,7 @@ import { type CheckpointUids, holdingPods, podsOfSameId, processOwners } from '.
 import { isDelegatedId } from '../join/users.ts';
 import { type Allocation, allocationKey } from '../model/allocation.ts';
 import type { ActivitySpec, IdleThresholds } from '../model/declaration.ts';
+import { defined } from '../model/defined.ts';
 import type { Device } from '../model/device.ts';
 import { activityOf, type DeviceActivity, type TrafficSum } from '../model/device-activity.ts';
 import type { HeldRecord, JudgedRecord, UsedRecord } from '../model/device-record.ts';
@@ -111,7 +112,7 @@ export class OccupancyTracker {
       const activity = work && sinceHolders(work.activity, heldNow);
       const occupancy: DeviceUse = {
         monotonicMs: current.monotonicMs,
-        ...(activity === undefined ? {} : { activity }),
+        ...defined({ activity }),
         ...idleShareOf(spec, idle[device.family]),
         isForHoldersOnly: spec?.isForHoldersOnly ?? false,
         hasParts: kin.parts(key).length > 0,
@@ -120,7 +121,7 @@ export class OccupancyTracker {
         isReadWithHolders: heldNow !== undefined && current.startedMs >= heldNow.fromMs,
         holders: namesOf(holders),
         isHeld: held.length > 0,
-        ...(lastHolders === undefined ? {} : { lastHolders }),
+        ...defined({ lastHolders }),
         ...(sameId.length === 0 ? {} : { sameId }),
         ...(canWait?.has(device.family) === true ? waitingOf(waiting.get(key), holders, input.waiting !== undefined) : {}),
         processes: processOwners(current.processes ?? [], related),
@@ -144,7 +145,7 @@ const unresolvedIn = (allocations: readonly AllocationState[]): readonly Allocat
 /** A device without a holder waits for nothing, and when nothing is judged, nothing is said to wait. One whose container has no answer has none. */
 function waitingOf(waiting: ContainerWaiting | undefined, holders: readonly Allocation[], isJudged: boolean): Pick<DeviceUse, 'waiting'> {
   if (holders.length === 0 || !isJudged) return NOT_WAITING;
-  return waiting === undefined ? {} : { waiting };
+  return defined({ waiting });
 }
 
 const NOT_WAITING: Pick<DeviceUse, 'waiting'> = { waiting: { state: 'not-waiting' } };

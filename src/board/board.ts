@@ -252,7 +252,7 @@ function withWholes(devices: readonly DeviceView[]): readonly DeviceView[] {
     const shown = marked(conditions, whole.health.conditions);
     const waiting = pending && marked(pending, whole.health.pending);
     if (shown === conditions && waiting === pending) return one;
-    return { ...one, health: { ...one.health, conditions: shown, ...(waiting === undefined ? {} : { pending: waiting }) } };
+    return { ...one, health: { ...one.health, conditions: shown, ...defined({ pending: waiting }) } };
   });
 }
 

@@ -1,3 +1,4 @@
+import { defined } from '../model/defined.ts';
 import { grouped } from '../model/grouped.ts';
 import { type PciePath, pciePathBetween } from '../model/locality.ts';
 import { type DeviceView, parentKey } from './device-view.ts';
@@ -34,7 +35,7 @@ export function socketsOf(devices: readonly DeviceView[]): readonly Socket[] {
       const placed = list.filter(({ pciPath }) => pciPath !== undefined);
       const roots = grouped(placed, (one) => pathOf(one)[0]);
       return {
-        ...(numaNode === undefined ? {} : { numaNode }),
+        ...defined({ numaNode }),
         bridges: [...roots].sort(([a = ''], [b = '']) => compareNames(a, b)).map(([, below]) => bridgeOf(below, 1)),
         loose: list.filter(({ pciPath }) => pciPath === undefined),
       };

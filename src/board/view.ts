@@ -1,4 +1,5 @@
 import { conditionName } from '../model/condition-text.ts';
+import { defined } from '../model/defined.ts';
 import { type PciePlace, pciePathBetween } from '../model/locality.ts';
 import type { Board } from './board.ts';
 import {
@@ -54,7 +55,7 @@ export function parseView(parameters: Readonly<Record<string, unknown>>): { read
   if (state !== undefined && !isOneOf(VIEW_STATES, state))
     return refused(`The parameter "state" must be one of ${VIEW_STATES.join(', ')}.`);
   const { text = '', ...named } = texts;
-  return { view: { ...named, ...(state === undefined ? {} : { state }), ...filtersOf(text), sort, group } };
+  return { view: { ...named, ...defined({ state }), ...filtersOf(text), sort, group } };
 }
 
 type Filters = Pick<BoardView, (typeof FILTERS)[number]>;
@@ -225,5 +226,5 @@ function distanceText(above: PlacedName, row: PlacedName): string | undefined {
 
 const pciePlace = ({ pciPath, numaNode }: PlacedName): PciePlace => ({
   pciPath: pciPath?.split('/') ?? [],
-  ...(numaNode === undefined ? {} : { numaNode }),
+  ...defined({ numaNode }),
 });

@@ -1,4 +1,5 @@
 import { dirname, join, relative } from 'node:path';
+import { defined } from '../model/defined.ts';
 import type { Observation, ObservedCall, ObservedCommand, ObservedRequest } from '../model/observation.ts';
 import {
   type CapturedCall,
@@ -159,6 +160,6 @@ export class CaptureLog {
 
   #request({ kind: _, identity: _identity, answer, error, method }: ObservedRequest): void {
     const bytes = answer === undefined ? {} : { answer: Buffer.from(answer).toString('base64') };
-    this.#requests.set(method, { method, ...bytes, ...(error === undefined ? {} : { error }) });
+    this.#requests.set(method, { method, ...bytes, ...defined({ error }) });
   }
 }

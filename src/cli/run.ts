@@ -12,6 +12,7 @@ import { structuredParts } from '../config/structured.ts';
 import { UserError } from '../errors.ts';
 import { get } from '../host/node-http.ts';
 import { adoptLibraryLines, createLogger, type Logger } from '../log/logger.ts';
+import { defined } from '../model/defined.ts';
 import { familyLoaders } from '../probes/families.ts';
 import { controlSocket, TURN_PATH } from '../server/control/control-socket.ts';
 import { isAnyForReading, ownSocket, stateFileOf } from './agent-api.ts';
@@ -114,7 +115,7 @@ function parse(registry: Registry, args: readonly string[], isAll: boolean): { r
 
 function warnOfVariables(logger: Logger, unknown: readonly { readonly variable: string; readonly nearest?: string }[]): void {
   for (const { variable, nearest } of unknown) {
-    logger.warn('unknown environment variable', { variable, ...(nearest === undefined ? {} : { nearest }) });
+    logger.warn('unknown environment variable', { variable, ...defined({ nearest }) });
   }
 }
 

@@ -15,6 +15,7 @@ import { cdiOptions, draOptions, podResourcesOptions, podsApiOptions } from '../
 import type { LogSettings } from '../log/logger.ts';
 import { type LogFormat, type LogLevel, logOptions } from '../log/options.ts';
 import { attributionProblem, containerMetricOptions, labelOptions } from '../metrics/options.ts';
+import { defined } from '../model/defined.ts';
 import { excludeOption } from '../model/options.ts';
 import { overlapProblems } from '../model/plugin-overlap.ts';
 import { type DeviceSelector, type PluginResource, pluginResourceProblems, selectorsOf } from '../model/plugin-resource.ts';
@@ -52,7 +53,7 @@ export function agentSettings(configuration: Configuration, families: readonly D
     containerMetrics: configuration.section('container-metrics', containerMetricOptions),
     web: configuration.section('web', webOptions),
     healthFeed: configuration.section('health-feed', healthFeedOptions),
-    ...(access === undefined ? {} : { access }),
+    ...defined({ access }),
     node: nodeName(),
   };
 }

@@ -1,3 +1,4 @@
+import { defined } from '../model/defined.ts';
 import type { OptionSpec, OptionSpecs } from '../model/options.ts';
 import type { StructuredPart } from './structured.ts';
 
@@ -91,7 +92,7 @@ function entryOf(
     flag: `--${key}`,
     environment: variableOf(key),
     ...(spec.kind === 'boolean' ? { negation: `--no-${key}` } : {}),
-    ...(filePath === undefined ? {} : { filePath }),
+    ...defined({ filePath }),
     isLive,
   };
 }

@@ -1,6 +1,7 @@
 import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { Client, connectivityState, credentials, Metadata, status } from '@grpc/grpc-js';
+import { defined } from '../model/defined.ts';
 import type { ObservedRequest } from '../model/observation.ts';
 import { LONGEST_TIMER_MS } from './clock.ts';
 import { errnoName } from './fs/tree.ts';
@@ -64,8 +65,7 @@ export class GrpcConnection {
     const result = await this.#call({ ...method, responseDeserialize }, request, timeoutMs);
     observe({
       method: method.path,
-      ...(answer === undefined ? {} : { answer }),
-      ...(result.error === undefined ? {} : { error: result.error }),
+      ...defined({ answer, error: result.error }),
     });
     return result;
   }

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { defined } from '../model/defined.ts';
 import type { Device } from '../model/device.ts';
 import { type FaultMark, NO_MARK } from '../model/fault.ts';
 import type { Observe } from '../model/observation.ts';
@@ -68,13 +69,13 @@ export function createHost(
     sys: tree(roots.sysfs),
     proc: tree(roots.procfs),
     dev: tree(roots.dev),
-    ...(kmsg === undefined ? {} : { kmsg }),
+    ...defined({ kmsg }),
     ...(roots.share === undefined || roots.share === '' ? {} : { share: new Tree(roots.share, guard) }),
     clock,
     children,
     known,
     counted,
-    ...(observe === undefined ? {} : { observe }),
+    ...defined({ observe }),
   };
 }
 

@@ -126,8 +126,7 @@ function partOf(record: IncidentRecord, namespace: string): NamespaceIncident | 
     remedies: [...new Set(remedies)].filter((remedy) => remedy !== 'none'),
     held: held.map(({ pod, container, resource, deviceId, uid, since, until }) => ({
       ...{ namespace, pod, container, resource, deviceId, since },
-      ...(uid === undefined ? {} : { uid }),
-      ...(until === undefined ? {} : { until }),
+      ...defined({ uid, until }),
     })),
   };
 }

@@ -1,4 +1,5 @@
 import type { DeviceProcess } from '../model/collection.ts';
+import { defined } from '../model/defined.ts';
 import type { EventHolder, FaultBlame } from '../model/events.ts';
 import type { Fault, FaultHolder } from '../model/fault.ts';
 
@@ -38,7 +39,7 @@ export function holdersAfter(
   });
   const begun = present
     .filter(({ holder }) => !held.has(nameOf(holder)))
-    .map(({ holder, uid }): FaultHolder => ({ holder, fromMs: beforeMs, ...(uid === undefined ? {} : { uid }) }));
+    .map(({ holder, uid }): FaultHolder => ({ holder, fromMs: beforeMs, ...defined({ uid }) }));
   const after = [...ended.slice(-MOST_ENDED), ...going, ...begun];
   return after.length === known.length && after.every((span, at) => span === known[at]) ? known : after;
 }

@@ -1,5 +1,6 @@
 import { CLOCK_STEP_MS } from '../model/clock-step.ts';
 import type { DeviceProcess } from '../model/collection.ts';
+import { defined } from '../model/defined.ts';
 import type { DeviceRecord } from '../model/device-record.ts';
 import type { HealthEvent } from '../model/events.ts';
 import {
@@ -253,7 +254,7 @@ export class FaultLedger {
       timeMs: Math.min(fault.timeMs ?? atMs, atMs),
       lastMs: atMs,
       ...{ count, lines },
-      ...(process === undefined ? {} : { process: containerId === undefined ? process : { ...process, containerId } }),
+      ...defined({ process: process && { ...process, ...defined({ containerId }) } }),
       blame: found.blame,
       holders,
       toldCount: count,

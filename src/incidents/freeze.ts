@@ -108,12 +108,12 @@ export const conditionFacts = (conditions: readonly Parameters<typeof conditionF
 
 function conditionFact(condition: ActiveCondition | Omit<ActiveCondition, 'recovering'>): IncidentCondition {
   const { type, instance, severity, reason, message, sinceMs, causedBy } = condition;
-  const base = { type, ...(instance === undefined ? {} : { instance }), severity, reason, message };
-  return { ...base, remedy: remedyNow(condition), ...(causedBy === undefined ? {} : { causedBy }), ...sinceOf(sinceMs) };
+  const base = { type, ...defined({ instance }), severity, reason, message };
+  return { ...base, remedy: remedyNow(condition), ...defined({ causedBy }), ...sinceOf(sinceMs) };
 }
 
 export function holderFact({ holder, uid, fromMs, untilMs }: FaultHolder): IncidentHolder {
-  const base = { ...holder, ...(uid === undefined ? {} : { uid }), since: timeText(fromMs) };
+  const base = { ...holder, ...defined({ uid }), since: timeText(fromMs) };
   return untilMs === undefined ? base : { ...base, until: timeText(untilMs) };
 }
 

@@ -84,7 +84,7 @@ const ABOUT_LINK = /\bAER\b|PCIe Bus Error|pciehp|Link (?:Down|Up)|DPC/i;
 export function marksOf({ id, uuid, netdevs = [], pciAddress, pciPath = '' }: Device): DeviceMarks {
   const names = [id, ...(uuid === undefined ? [] : [uuid]), ...netdevs];
   return {
-    ...(pciAddress === undefined ? {} : { address: pciAddress }),
+    ...defined({ address: pciAddress }),
     ports: pciPath.split('/').filter((part) => ADDRESS.test(part) && part !== pciAddress),
     names: [...new Set(names)].filter((name) => name.length >= SHORTEST_NAME && /[a-z]/i.test(name) && name !== pciAddress),
   };

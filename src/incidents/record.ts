@@ -208,7 +208,7 @@ export function summaryOf(record: IncidentRecord): IncidentSummary {
   const named = holdersHit(record).map(({ namespace, pod, container }) => `${namespace}/${pod}/${container}`);
   const states = changes.flatMap(({ to }) => (to === undefined ? [] : [to]));
   const led = changes.flatMap(({ to, condition: type, instance }) =>
-    type === undefined || to === 'healthy' ? [] : [conditionName({ type, ...(instance === undefined ? {} : { instance }) })],
+    type === undefined || to === 'healthy' ? [] : [conditionName({ type, ...defined({ instance }) })],
   );
   return {
     id,

@@ -1,5 +1,6 @@
 import type { Allocation } from '../model/allocation.ts';
 import type { DeviceProcess } from '../model/collection.ts';
+import { defined } from '../model/defined.ts';
 import type { HeldRecord } from '../model/device-record.ts';
 import { type ContainerName, containerNameOf } from '../model/device-use.ts';
 import type { MetricSpec } from '../model/metric.ts';
@@ -82,7 +83,7 @@ function sumOf(before: ProcessUse | undefined, { memoryUsedBytes, utilization, i
   for (const [engine, share] of Object.entries(utilization ?? {})) engines.set(engine, (engines.get(engine) ?? 0) + share);
   const memory = memoryUsedBytes === undefined ? before?.memoryUsedBytes : (before?.memoryUsedBytes ?? 0) + memoryUsedBytes;
   const isHidden = (isMpsClient === true && utilization === undefined) || (before !== undefined && before.utilization === undefined);
-  return { utilization: isHidden ? undefined : engines, ...(memory === undefined ? {} : { memoryUsedBytes: memory }) };
+  return { utilization: isHidden ? undefined : engines, ...defined({ memoryUsedBytes: memory }) };
 }
 
 type ReadDevice = Pick<HeldRecord, 'device' | 'holders' | 'readings' | 'processes' | 'strangers' | 'users'>;

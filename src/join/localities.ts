@@ -1,4 +1,5 @@
 import type { ContainerLocality, DevicePair, DeviceRole } from '../model/container-locality.ts';
+import { defined } from '../model/defined.ts';
 import type { Device } from '../model/device.ts';
 import { comparePaths, farthestPairs, placed, wayBetween } from '../model/locality.ts';
 import type { ExclusiveResources } from '../model/pod-resources.ts';
@@ -82,9 +83,7 @@ function localityOf(
     gpus: gpus.map(([key]) => key),
     nics: nics.map(([device, { family }]) => ({ device, hasVerbs: roleOf(family) === 'nic' })),
     pairs: pairs.length <= MOST_PAIRS ? pairs : [...new Set(farthestPairs(pairs).values())].slice(0, MOST_PAIRS),
-    ...(gpuPath === undefined ? {} : { gpuPath }),
-    ...(nicPath === undefined ? {} : { nicPath }),
-    ...(offNode === undefined ? {} : { offNode }),
+    ...defined({ gpuPath, nicPath, offNode }),
   };
 }
 

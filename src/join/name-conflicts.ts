@@ -1,5 +1,6 @@
 import type { Problem } from '../model/collection.ts';
 import { ORIGINS, type Origin } from '../model/declaration.ts';
+import { defined } from '../model/defined.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 
 /** Limit of conflicts that one family reports: a declaration can have thousands of names. */
@@ -39,7 +40,7 @@ export function nameConflicts(devices: readonly Device[], origins: Origins): Nam
     const { left, messages } = withoutNamesOf(device, rivals);
     if (left !== device) changed.set(deviceKey(device), left);
     for (const message of messages)
-      addTo(problems, device.family, { code: 'name-conflict', message, ...(left === undefined ? {} : { device: device.id }) });
+      addTo(problems, device.family, { code: 'name-conflict', message, ...defined({ device: left && device.id }) });
   }
   return { changed, problems: new Map([...problems].map(([family, list]) => [family, bounded(list)])) };
 }

@@ -1,6 +1,7 @@
 import { type Allocation, allocationKey, type Claim, type PoolRule, type Resolve } from '../model/allocation.ts';
 import { type ClaimHardware, type ClaimHardwareIndex, type ClaimName, type ClaimTimes, claimDeviceKey } from '../model/claim-hardware.ts';
 import { ORIGINS } from '../model/declaration.ts';
+import { defined } from '../model/defined.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import { matchesAny } from '../model/excluded.ts';
 import type { PodResources } from '../model/pod-resources.ts';
@@ -148,7 +149,7 @@ export class Resolver {
       ...none,
       devices: first.devices,
       ...(first.devices.length === 0 ? {} : { by: first.by }),
-      ...(other === undefined ? {} : { contradiction: { first: said(first), other: said(other) } }),
+      ...defined({ contradiction: other && { first: said(first), other: said(other) } }),
     };
   }
 
@@ -322,15 +323,13 @@ export function findOwners(
     return {
       allocation,
       devices,
-      ...(by === undefined ? {} : { by }),
-      ...(contradiction === undefined ? {} : { contradiction }),
-      ...(unresolved === undefined ? {} : { unresolved }),
+      ...defined({ by, contradiction, unresolved }),
       ...(unresolved === undefined || whole === undefined ? {} : { whole: whole.key }),
       held,
     };
   });
   for (const { allocation, devices } of allocations) for (const key of devices) addTo(holders, key, allocation);
-  return { allocations, holders, ...(latestMs === undefined ? {} : { unconfirmedMs: latestMs }) };
+  return { allocations, holders, ...defined({ unconfirmedMs: latestMs }) };
 }
 
 function whyUnresolved(

@@ -1,5 +1,6 @@
 import type { Allocation } from '../model/allocation.ts';
 import type { DeviceProcess } from '../model/collection.ts';
+import { defined } from '../model/defined.ts';
 import type { DelegationRules, DeviceUser } from '../model/device-use.ts';
 import { matchesAny } from '../model/excluded.ts';
 import { type PodFactsByName, podName } from '../model/pod-resources.ts';
@@ -30,7 +31,7 @@ export function usersOf(
       return uids.size === 0 || uids.has(uid);
     };
     if (holders.some(mayHold)) return [];
-    return [{ uid, ...(facts === undefined ? {} : { namespace: facts.namespace, pod: facts.pod }), processes: own }];
+    return [{ uid, ...defined({ namespace: facts?.namespace, pod: facts?.pod }), processes: own }];
   });
 }
 

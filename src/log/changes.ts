@@ -54,7 +54,7 @@ export function createChangeLog(logger: Logger, now: () => number = () => perfor
     open.delete(key);
     const { ended, fields, detail } = known.trouble;
     const durationSeconds = Math.round(now() - known.sinceMs) / 1_000;
-    logger.info(ended, { ...fields, ...(detail === undefined ? {} : { was: detail }), sightings: known.sightings, durationSeconds });
+    logger.info(ended, { ...fields, ...defined({ was: detail }), sightings: known.sightings, durationSeconds });
   };
 
   return {

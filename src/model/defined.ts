@@ -5,5 +5,7 @@ export type Defined<T> = { readonly [K in keyof T as undefined extends T[K] ? ne
 
 /** Leaves out the members that are undefined: an optional member is absent, and never present with the value undefined. */
 export function defined<const T extends object>(members: T): Defined<T> {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Defined<T>;
+  const result: { [K in keyof T]?: T[K] } = {};
+  for (const name in members) if (members[name] !== undefined) result[name] = members[name];
+  return result as unknown as Defined<T>;
 }

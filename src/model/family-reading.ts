@@ -1,3 +1,4 @@
+import { defined } from './defined.ts';
 import type { FamilyState } from './snapshot.ts';
 
 /** How far a family of devices was read since the machine booted. Plain data, as the API and the health feed send it. */
@@ -16,7 +17,7 @@ export function familyReading({ family, readCompletely = false, unreturned, prob
   return {
     family,
     complete: readCompletely,
-    ...(problem === undefined ? {} : { problem }),
+    ...defined({ problem }),
     ...(unreturned === undefined || unreturned.length === 0 ? {} : { unreturned }),
   };
 }

@@ -1,3 +1,4 @@
+import { defined } from './defined.ts';
 import { type Millis, millis } from './duration.ts';
 
 /** Value types of flags, environment variables and configuration file. */
@@ -47,7 +48,7 @@ export const integerOption = (value: number, help: string, min = 0, max?: number
   default: value,
   help,
   min,
-  ...(max === undefined ? {} : { max }),
+  ...defined({ max }),
 });
 /** The spec of a value that users do not set. */
 export const constant = <K extends OptionKind>(spec: OptionSpec<K>): OptionSpec<K> => ({ ...spec, follows: 'constant' });

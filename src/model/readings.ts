@@ -1,3 +1,4 @@
+import { defined } from './defined.ts';
 import { areSameLabels, type Reading, type SeriesChoice, type Value } from './metric.ts';
 
 /** Keeps what is derived from an object for as long as the object lives. */
@@ -79,8 +80,7 @@ type SeriesParts = { readonly [K in keyof Series]: Series[K] | undefined } & { r
 
 export const seriesOfOne = ({ metric, labels, wrapsAt }: SeriesParts): Series => ({
   metric,
-  ...(labels === undefined ? {} : { labels }),
-  ...(wrapsAt === undefined ? {} : { wrapsAt }),
+  ...defined({ labels, wrapsAt }),
 });
 
 const NO_PLACES: readonly number[] = [];

@@ -134,7 +134,7 @@ function createPart(
     canServe,
     missingRetentionMs,
     rivals,
-    ...(dev === undefined ? {} : { dev }),
+    ...defined({ dev }),
   });
   const service = new PluginService({
     offers,
@@ -160,8 +160,7 @@ function statsOf({ counts, offers, service, registration }: Part): PluginResourc
     healthy,
     unhealthy: current.length - healthy,
     registrations: counts.registrations.all(),
-    ...defined({ difference: registration.offer.difference }),
-    ...(service.lastList === undefined ? {} : { lastUpdateMs: service.lastList.atMs }),
+    ...defined({ difference: registration.offer.difference, lastUpdateMs: service.lastList?.atMs }),
     allocations: counts.allocations.all(),
     calls: counts.calls.list(),
   };

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Collection, DeviceRead, DeviceReport } from '../model/collection.ts';
+import { defined } from '../model/defined.ts';
 import { areSameFindings, type Finding } from '../model/health.ts';
 import type { Value } from '../model/metric.ts';
 import { Readings, type Series, type ValueTimes } from '../model/readings.ts';
@@ -96,8 +97,10 @@ export class CollectionSender {
 function inColumns({ read, outOfBand, ...report }: DeviceReport, before: Report | undefined): Report {
   return {
     ...report,
-    ...(read === undefined ? {} : { read: sourceInColumns(read, before?.read) }),
-    ...(outOfBand === undefined ? {} : { outOfBand: sourceInColumns(outOfBand, before?.outOfBand) }),
+    ...defined({
+      read: read && sourceInColumns(read, before?.read),
+      outOfBand: outOfBand && sourceInColumns(outOfBand, before?.outOfBand),
+    }),
   };
 }
 
@@ -115,9 +118,7 @@ function changesOf({ device, read, outOfBand, faults }: Report, before: Report |
   if (isSameDevice && isQuiet && faults === undefined && before.faults === undefined) return undefined;
   return {
     ...(isSameDevice ? {} : { device }),
-    ...(ofRead === undefined ? {} : { read: ofRead }),
-    ...(ofSide === undefined ? {} : { outOfBand: ofSide }),
-    ...(faults === undefined ? {} : { faults }),
+    ...defined({ read: ofRead, outOfBand: ofSide, faults }),
   };
 }
 
@@ -237,9 +238,11 @@ function reportOf(posted: PostedReport | undefined, before: Report | undefined, 
   if (device === undefined) throw new Error('a device was never posted');
   return {
     device,
-    ...(read === undefined ? {} : { read: sourceOf(read, before?.read, column) }),
-    ...(outOfBand === undefined ? {} : { outOfBand: sourceOf(outOfBand, before?.outOfBand, column) }),
-    ...(faults === undefined ? {} : { faults }),
+    ...defined({
+      read: read && sourceOf(read, before?.read, column),
+      outOfBand: outOfBand && sourceOf(outOfBand, before?.outOfBand, column),
+      faults,
+    }),
   };
 }
 

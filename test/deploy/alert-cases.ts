@@ -57,7 +57,6 @@ export const cases: readonly AlertCase[] = [
       // The instance of the lost GPU has the same fault: only the GPU is told.
       [condition('MIG-1', 'GpuFallenOffBus', LOST)]: '_x10 1x20 stale _x40',
       [told('device_health', { device: 'GPU-1', state: 'unhealthy' })]: '0x10 1x20 0x40',
-      [told('device_agent_web_info', { url: 'https://n1.devices.example' })]: '1x80',
       [held('MIG-1')]: '1x80',
       // A fault that does not take the device out of service, and one that passes within the minute.
       [condition('GPU-2', 'RowRemapPending', { ...LOST, severity: 'degraded' })]: '1x13 stale _x60',
@@ -69,8 +68,8 @@ export const cases: readonly AlertCase[] = [
       summary: 'GPU 3 (NVIDIA H100, 0000:3b:00.0) on node n1 is out of service: GpuFallenOffBus.',
       holder: HOLDER,
       remedy: 'Drain and reboot the node.',
-      record_url: 'https://n1.devices.example/incidents/latest?device=GPU-1',
-      runbook_url: 'https://n1.devices.example/docs/runbooks/devices.md?node=n1&device=GPU-1#deviceunhealthy',
+      record_url: 'https://page.example/incidents/latest?device=GPU-1',
+      runbook_url: 'https://page.example/docs/runbooks/devices.md?node=n1&device=GPU-1#deviceunhealthy',
     },
   },
   {

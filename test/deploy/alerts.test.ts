@@ -67,6 +67,13 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
+/** The agent of the node tells where its page is. */
+const pageOf = ({ cluster, node }: AlertCase['labels']): Readonly<Record<string, string>> =>
+  node === undefined
+    ? {}
+    : { [`device_agent_web_info{${cluster === undefined ? '' : `cluster="${cluster}",`}node="${node}",url="${PAGE}"}`]: '1x20000' };
+const PAGE = 'https://page.example';
+
 /** promtool compares all annotations, so those that the case does not name are taken from the rule where they have no template. */
 function testFile({ alert, series, every = '1m', quietAt, firesAt, endedAt, labels }: AlertCase, annotations: Annotations): object {
   const at = (minute: number, expected: readonly object[]): object => ({ eval_time: `${minute}m`, alertname: alert, exp_alerts: expected });
@@ -76,7 +83,7 @@ function testFile({ alert, series, every = '1m', quietAt, firesAt, endedAt, labe
     tests: [
       {
         interval: '1m',
-        input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
+        input_series: Object.entries({ ...series, ...pageOf(labels) }).map(([name, values]) => ({ series: name, values })),
         alert_rule_test: [at(quietAt, []), at(firesAt, [{ exp_labels: labels, exp_annotations: annotations }]), at(endedAt, [])],
       },
     ],
@@ -101,6 +108,7 @@ describe.each(PROMTOOLS)('each alert is silent, fires and ends, $program$skipped
     for (const [name, text] of Object.entries(got)) {
       expect(text, `${one.alert}: ${name}`).not.toMatch(/<no value>|\{\{|^\s|\s{2}|%!/);
       expect(text).toMatch(/[\w.]/);
+      if (name.endsWith('_url')) expect(text.startsWith(PAGE), `${one.alert}: ${text}`).toBe(one.labels.node !== undefined);
     }
   });
 });

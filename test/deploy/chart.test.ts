@@ -146,7 +146,7 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
       'port: 9999',
       'prometheus.io/port: "9999"',
       ':9999/readyz',
-      '.svc:9999/docs/runbooks/devices.md{{',
+      '.svc:9999{{ end }}/docs/runbooks/devices.md{{',
     ])
       expect(text).toContain(part);
   });

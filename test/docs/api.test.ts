@@ -69,7 +69,7 @@ describe('docs/api.md', () => {
   it('has every path that the server has', () => {
     const routes = [...sources.matchAll(/router\.get\(\s*'([^']+)'/g)].map(([, path]) => (path as string).replaceAll(/:(\w+)/g, '{$1}'));
     expect(routes.length).toBeGreaterThan(5);
-    expect(paths).toEqual(expect.arrayContaining(routes));
+    expect(paths.map((path) => path.replace(/\?.*/, ''))).toEqual(expect.arrayContaining(routes));
   });
 
   it.each(paths)('%s is answered', async (path) => {

@@ -4,6 +4,7 @@ import { strangersAmong, type UidOf } from '../../join/processes.ts';
 import type { Owners } from '../../join/resolve.ts';
 import type { Allocation } from '../../model/allocation.ts';
 import { wallClockOf } from '../../model/clock-step.ts';
+import { defined } from '../../model/defined.ts';
 import type { DeviceRecord, HeldRecord, ReadTimes } from '../../model/device-record.ts';
 import type { UseLimits } from '../../model/device-use.ts';
 import type { HardwareKeys } from '../../model/hardware.ts';
@@ -60,7 +61,7 @@ function heldRecord(record: DeviceRecord, holders: readonly Allocation[], facts:
     readings: joinedReadings(own, sideReadings),
     processes: current?.processes ?? NO_PROCESSES,
     readAtMs: wallClockOf(times.readAtMs, times.monotonicMs, now),
-    ...(read === undefined ? {} : { monotonicMs: read.monotonicMs }),
+    ...defined({ monotonicMs: read?.monotonicMs }),
     stale,
     awaitedSinceMs: isAwaited ? begun.nowMs : undefined,
   });

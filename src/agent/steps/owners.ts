@@ -1,4 +1,5 @@
 import { type DeviceSight, findOwners, type Owners, Resolver } from '../../join/resolve.ts';
+import { defined } from '../../model/defined.ts';
 import type { DeviceRecord, RecordsByKey } from '../../model/device-record.ts';
 import type { AssembleSettings, Inputs } from '../inputs.ts';
 
@@ -11,7 +12,7 @@ export function resolverOf(
   const rules = {
     ...fixed,
     claims,
-    ...(claimTimes === undefined ? {} : { claimTimes }),
+    ...defined({ claimTimes }),
     sightOf: (key: string) => sightOf(known.get(key)),
   };
   const records = [...known.values()];

@@ -1,4 +1,5 @@
 import { basename } from 'node:path';
+import { defined } from '../../model/defined.ts';
 import type { Vocabulary } from '../../model/known-text.ts';
 import {
   type Capture,
@@ -222,8 +223,8 @@ class Redaction {
       answer === undefined ? undefined : redactAnswer(request.method, Buffer.from(answer, 'base64'), this.#pseudonyms, this.#documents);
     return {
       ...rest,
-      ...(bytes === undefined ? {} : { answer: Buffer.from(bytes).toString('base64') }),
-      ...(error === undefined ? {} : { error: { ...error, details: 'replaced' } }),
+      ...defined({ answer: bytes && Buffer.from(bytes).toString('base64') }),
+      ...defined({ error: error && { ...error, details: 'replaced' } }),
     };
   }
 }

@@ -8,6 +8,7 @@ import { createHost, type Roots } from '../../host/host.ts';
 import { pathOptions } from '../../host/options.ts';
 import { createExposition } from '../../metrics/page/exposition.ts';
 import type { Collection } from '../../model/collection.ts';
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
@@ -75,7 +76,7 @@ async function lookOnce(declared: DeclaredFamily, roots: Roots): Promise<FamilyC
   );
   const nothingHeld = { allocations: [], held: new Set<string>(), exclusive: [], podExclusive: [] };
   const inputs = {
-    families: [{ state, ...(look === undefined ? {} : { latest: look }) }],
+    families: [{ state, ...defined({ latest: look }) }],
     podResources: { api: 'v1' as const, ...nothingHeld, answeredAtMs: systemClock.now() },
     checkpoint: [],
   };
@@ -187,7 +188,7 @@ export async function listFamilies({ families, configuration, output, options }:
     form: formOf(family),
     enabled: configuration.isOn(`probe.${family.name}`),
     summary: family.summary,
-    ...(family.proven === undefined ? {} : { proven: family.proven }),
+    ...defined({ proven: family.proven }),
   }));
   if (options.output === 'json') await output.write(`${JSON.stringify({ families: rows }, null, 2)}\n`);
   else {

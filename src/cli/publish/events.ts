@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import { holdersHit, type IncidentHolder, type IncidentRecord } from '../../incidents/record.ts';
 import { conditionName } from '../../model/condition-text.ts';
+import { defined } from '../../model/defined.ts';
 import type { HealthState } from '../../model/health.ts';
 import { shortened } from '../../model/one-line.ts';
 
@@ -51,7 +52,7 @@ export function eventsOf(record: IncidentRecord, state: EventState, node: Node):
       kind: 'Pod',
       namespace: pod.namespace,
       name: pod.pod,
-      ...(pod.uid === undefined ? {} : { uid: pod.uid }),
+      ...defined({ uid: pod.uid }),
     }),
   );
   return [onNode, ...onPods];

@@ -8,6 +8,7 @@ import type { Clock } from '../../host/clock.ts';
 import { UntrustedFile, type UntrustedRead } from '../../host/fs/untrusted-file.ts';
 import { type ChangeLog, createChangeLog } from '../../log/changes.ts';
 import type { ConfigStatus } from '../../model/agent-stats.ts';
+import { defined } from '../../model/defined.ts';
 import type { CommandContext } from '../context.ts';
 import { agentSettings, checkMeaning, logSettings } from '../settings.ts';
 
@@ -71,8 +72,7 @@ export class ConfigReload {
 
   status(): ConfigStatus {
     const digest = this.#running.file?.digest ?? '';
-    const problem = this.#problem === undefined ? {} : { problem: this.#problem };
-    return { file: this.#path, digest, loadedAtMs: this.#loadedAtMs, ...problem, waiting: this.#waiting };
+    return { file: this.#path, digest, loadedAtMs: this.#loadedAtMs, ...defined({ problem: this.#problem }), waiting: this.#waiting };
   }
 
   /** Watches the file from now on. */

@@ -1,5 +1,6 @@
 import type { Board } from '../../board/board.ts';
 import type { Trends } from '../../board/trend.ts';
+import { defined } from '../../model/defined.ts';
 import type { Abilities } from '../terminal/abilities.ts';
 import type { Key } from '../terminal/keys.ts';
 import { Painter } from '../terminal/painter.ts';
@@ -119,7 +120,7 @@ export class TopApp {
       trends: this.#trends,
       sourceState: {
         source: this.#source?.name ?? 'asks the agent',
-        ...(this.#problem === undefined ? {} : { problem: this.#problem.text, problemSinceMs: this.#problem.sinceMs }),
+        ...defined({ problem: this.#problem?.text, problemSinceMs: this.#problem?.sinceMs }),
       },
       detail: this.#detail,
       size,

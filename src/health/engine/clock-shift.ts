@@ -1,4 +1,5 @@
 import { CLOCK_STEP_MS, wallClockOf } from '../../model/clock-step.ts';
+import { defined } from '../../model/defined.ts';
 import type { SourceFindings } from '../../model/device-record.ts';
 import type { HealthInput } from './judge-device.ts';
 import { type HealthMemory, NOTHING, shifted } from './memory.ts';
@@ -44,10 +45,12 @@ export function createClockShift(): ClockShift {
       const { read, outOfBand, use, repeats, awaitedSinceMs } = device;
       return {
         ...device,
-        ...(read === undefined ? {} : { read: withTime(read) }),
-        ...(outOfBand === undefined ? {} : { outOfBand: withTime(outOfBand) }),
-        ...(use === undefined ? {} : { use: withTime(use) }),
-        ...(repeats === undefined ? {} : { repeats: withTime(repeats) }),
+        ...defined({
+          read: read && withTime(read),
+          outOfBand: outOfBand && withTime(outOfBand),
+          use: use && withTime(use),
+          repeats: repeats && withTime(repeats),
+        }),
         ...(awaitedSinceMs === undefined ? {} : { awaitedSinceMs: awaitedSinceMs + stepsMs }),
       };
     },

@@ -1,3 +1,4 @@
+import { defined } from '../../model/defined.ts';
 import type { EventHolder } from '../../model/events.ts';
 import type { Remedy, Severity } from '../../model/health.ts';
 import type { ConditionPolicy } from '../policy/policy.ts';
@@ -86,16 +87,13 @@ function describe(evidence: Evidence, phase: ConditionState['phase'], sinceMs: n
   const { type, instance, reason, message, severity, remedy, causedBy, holders } = evidence;
   return {
     type,
-    ...(instance === undefined ? {} : { instance }),
+    ...defined({ instance }),
     phase,
     sinceMs,
     countsFromMs,
     reason,
     message,
-    ...(severity === undefined ? {} : { severity }),
-    ...(remedy === undefined ? {} : { remedy }),
-    ...(causedBy === undefined ? {} : { causedBy }),
-    ...(holders === undefined ? {} : { holders }),
+    ...defined({ severity, remedy, causedBy, holders }),
   };
 }
 
@@ -151,5 +149,5 @@ function withUnknown(
 /** Evidence with the reason and the message that the condition had last. */
 export function evidenceFor(state: ConditionState, status: Evidence['status'], atMs: number): Evidence {
   const { type, instance, reason, message } = state;
-  return { type, ...(instance === undefined ? {} : { instance }), status, atMs, reason, message };
+  return { type, ...defined({ instance }), status, atMs, reason, message };
 }

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { defined } from '../../model/defined.ts';
 import { type Device, deviceKey } from '../../model/device.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import { HardwareKeys } from '../../model/hardware.ts';
@@ -221,9 +222,7 @@ function nextCheck(dues: readonly number[], nowMs: number): { readonly nextCheck
 function known({ device, readAtMs, missingSinceMs, user }: DeviceMemory): RememberedDevice {
   return {
     device,
-    ...(readAtMs === undefined ? {} : { readAtMs }),
-    ...(missingSinceMs === undefined ? {} : { missingSinceMs }),
-    ...(user === undefined ? {} : { user }),
+    ...defined({ readAtMs, missingSinceMs, user }),
   };
 }
 

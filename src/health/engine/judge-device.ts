@@ -1,3 +1,4 @@
+import { defined } from '../../model/defined.ts';
 import { type Device, deviceKey } from '../../model/device.ts';
 import type { DeviceRecord, HeldRecord, SourceFindings, UsedRecord } from '../../model/device-record.ts';
 import { durationText } from '../../model/duration.ts';
@@ -69,7 +70,7 @@ export function judgeDevice(
     isRead: sight.isRead,
     wasRead: wasRead(previous),
     unchecked,
-    ...(previous === undefined ? {} : { previous: previous.verdict }),
+    ...defined({ previous: previous?.verdict }),
     policy,
     nowMs: time.nowMs,
   });
@@ -88,14 +89,14 @@ export function judgeDevice(
   const memory: DeviceMemory = {
     device,
     listedAtMs: time.nowMs,
-    ...(readAtMs === undefined ? {} : { readAtMs }),
+    ...defined({ readAtMs }),
     ...(input.missingSinceMs === undefined ? {} : { missingSinceMs: previous?.missingSinceMs ?? time.nowMs }),
     verdict: { state: verdict.state, sinceMs: verdict.sinceMs },
     transitions,
     conditions,
     rates: facts.rates,
     ...storedLevels(facts.levels),
-    ...(user === undefined ? {} : { user }),
+    ...defined({ user }),
     wasRead: judged.wasRead,
     ...(unchecked.length === 0 ? {} : { unchecked }),
     activations: flaps.activations,

@@ -1,3 +1,4 @@
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { ActiveCondition, HealthState, IgnoredCondition, PendingCondition, Severity, Verdict } from '../../model/health.ts';
 import { matchingIgnore } from '../policy/ignore.ts';
@@ -112,15 +113,15 @@ function activeCondition(state: ConditionState, policy: ConditionPolicy, recover
   const { type, instance, reason, message, sinceMs } = state;
   return {
     type,
-    ...(instance === undefined ? {} : { instance }),
+    ...defined({ instance }),
     class: policy.class,
     severity: effectiveSeverity(state, policy),
     reason,
     message,
     remedy: state.remedy ?? policy.remedy,
-    ...(state.causedBy === undefined ? {} : { causedBy: state.causedBy }),
+    ...defined({ causedBy: state.causedBy }),
     sinceMs,
-    ...(state.unverifiedSinceMs === undefined ? {} : { unverifiedSinceMs: state.unverifiedSinceMs }),
+    ...defined({ unverifiedSinceMs: state.unverifiedSinceMs }),
     ...(state.phase === 'recovering' ? { recovering: { sinceMs: state.countsFromMs, untilMs: state.countsFromMs + recoveryMs } } : {}),
   };
 }

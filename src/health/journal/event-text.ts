@@ -1,4 +1,5 @@
 import type { Allocation } from '../../model/allocation.ts';
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import { durationText } from '../../model/duration.ts';
 import type { EventHolder, HealthEvent } from '../../model/events.ts';
@@ -31,7 +32,7 @@ export function conditionEvent(context: EventContext, transition: 'raised' | 'cl
     ...(transition === 'cleared' && state.holders !== undefined ? { holders: state.holders } : {}),
     transition,
     condition: state.type,
-    ...(state.instance === undefined ? {} : { instance: state.instance }),
+    ...defined({ instance: state.instance }),
     severity: effectiveSeverity(state, policy),
     reason: state.reason,
     message: transition === 'cleared' ? withdrawn(state, context.nowMs, cause) : state.message,
@@ -92,7 +93,7 @@ export function stateEvent(context: EventContext, from: HealthState, verdict: Ve
   return {
     ...base,
     condition: type,
-    ...(instance === undefined ? {} : { instance }),
+    ...defined({ instance }),
     severity,
     reason,
     message: messageOf(leader),

@@ -10,6 +10,7 @@ import {
   SavedStateFile,
 } from '../../host/fs/saved-state.ts';
 import { readUntrustedFile } from '../../host/fs/untrusted-file.ts';
+import { defined } from '../../model/defined.ts';
 import type { SavedFault } from '../../model/fault.ts';
 import type { HealthMemory } from '../engine/memory.ts';
 import { unreturnedAtBoot } from '../engine/unreturned.ts';
@@ -70,14 +71,14 @@ async function stateOf(saved: SavedRead, bootId: string): Promise<StateRead> {
 
 /** The names of the events are integers, which an object has in their order. */
 function fromSections({ engine, devices, events, faults }: Partial<SavedSections>): unknown {
-  return { ...engine, devices, events: Object.values(events ?? {}), ...(faults === undefined ? {} : { faultList: Object.values(faults) }) };
+  return { ...engine, devices, events: Object.values(events ?? {}), ...defined({ faultList: faults && Object.values(faults) }) };
 }
 
 /** The names of the faults have no order, and the list has that of their times. */
 const withFaults = (state: HealthMemory): HealthMemory =>
   state.faultList === undefined ? state : { ...state, faultList: state.faultList.toSorted((a, b) => a.lastMs - b.lastMs) };
 
-const faultListOf = ({ faultList }: HealthMemory): Pick<HealthMemory, 'faultList'> => (faultList === undefined ? {} : { faultList });
+const faultListOf = ({ faultList }: HealthMemory): Pick<HealthMemory, 'faultList'> => defined({ faultList });
 
 function withoutRates(state: HealthMemory): HealthMemory {
   return { ...state, devices: Object.fromEntries(Object.entries(state.devices).map(([key, device]) => [key, { ...device, rates: {} }])) };

@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, unlink } from 'node:fs/promises';
 import { systemWords } from '../../errors.ts';
+import { defined } from '../../model/defined.ts';
 import type { Clock } from '../clock.ts';
 import { endsWithin } from '../clock.ts';
 import { SingleFlight } from '../single-flight.ts';
@@ -120,7 +121,7 @@ class SegmentedLog implements LineLog {
         await eachLine(segment.path, takeLine).catch(failed);
       }
     }
-    return { damagedLines, newerFiles, ...(error === undefined ? {} : { error }) };
+    return { damagedLines, newerFiles, ...defined({ error }) };
   }
 
   #enqueue(line: Buffer): void {

@@ -1,5 +1,6 @@
 import { constants, type Stats } from 'node:fs';
 import { type FileHandle, open, readFile, readlink, stat } from 'node:fs/promises';
+import { defined } from '../../model/defined.ts';
 
 /** A file or directory that was opened without any step of the kernel over a symbolic link. */
 export interface OpenedPath {
@@ -90,7 +91,7 @@ async function step(path: string, directory: OpenedPath | undefined, place: stri
   try {
     const stats = await handle.stat();
     const untrusted = directory?.untrusted ?? (await weakness(handle, stats, name));
-    return { path, handle, stats, ...(untrusted === undefined ? {} : { untrusted }) };
+    return { path, handle, stats, ...defined({ untrusted }) };
   } catch (error) {
     await handle.close();
     throw error;

@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { resolve as absolute } from 'node:path';
 import { systemWords } from '../../errors.ts';
+import { defined } from '../../model/defined.ts';
 import type { Observe } from '../../model/observation.ts';
 import type { Clock } from '../clock.ts';
 import { SingleFlight } from '../single-flight.ts';
@@ -108,7 +109,7 @@ async function readWhole(path: string, mostBytes: number): Promise<UntrustedRead
     const text = (await readOpened(opened, mostBytes))?.toString('utf8');
     const { untrusted } = opened;
     if (text === undefined) return failure('too-large', path, `larger than ${mostBytes} bytes`);
-    return { text, ...(untrusted === undefined ? {} : { untrusted }) };
+    return { text, ...defined({ untrusted }) };
   } catch (error) {
     return failed(path, error);
   } finally {

@@ -1,3 +1,4 @@
+import { defined } from '../../model/defined.ts';
 import type { KmsgRecord } from './record.ts';
 
 /** A program that crashed because of a wrong memory access. */
@@ -22,5 +23,5 @@ export function parseSegfault({ origin, text }: Pick<KmsgRecord, 'origin' | 'tex
   const match = origin === 'about-process' ? SEGFAULT.exec(text) : null;
   if (match === null) return undefined;
   const [, name = '', pid, file] = match;
-  return { pid: Number(pid), name, ...(file === undefined ? {} : { file }) };
+  return { pid: Number(pid), name, ...defined({ file }) };
 }

@@ -1,3 +1,5 @@
+import { defined } from '../../model/defined.ts';
+
 /** Pod and container of a process, from its cgroup path. */
 export interface CgroupOwner {
   /** With dashes; 32 plain hex digits for a static pod. */
@@ -41,7 +43,7 @@ export function parseCgroup(text: string): CgroupOwner {
     .filter((path) => !OF_USER.test(path))
     .map(containerIn)
     .find((id) => id !== undefined);
-  return containerId === undefined ? {} : { containerId };
+  return defined({ containerId });
 }
 
 /** Empty for a path without a pod. */

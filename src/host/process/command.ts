@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { join, resolve as resolvePath } from 'node:path';
+import { defined } from '../../model/defined.ts';
 import type { Observe } from '../../model/observation.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { errnoName } from '../fs/tree.ts';
@@ -118,7 +119,7 @@ function run(file: string, args: readonly string[], limits: CommandLimits): Prom
       // A program that sleeps in the kernel must not keep this process from ending.
       if (end.stillRunning !== undefined) child.unref();
       const text = (name: 'stdout' | 'stderr'): string => Buffer.concat(output[name]).toString('utf8');
-      resolve({ stdout: text('stdout'), stderr: text('stderr'), ...end, ...(failure === undefined ? {} : { failure }) });
+      resolve({ stdout: text('stdout'), stderr: text('stderr'), ...end, ...defined({ failure }) });
     };
     const exited = new Promise<void>((done) => {
       child.once('exit', () => {

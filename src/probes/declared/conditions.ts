@@ -1,5 +1,6 @@
 import type { ProblemSpec } from '../../model/collection.ts';
 import type { BusHardware } from '../../model/declaration.ts';
+import { defined } from '../../model/defined.ts';
 import { type Millis, parseDuration } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
 import type { MetricSpec } from '../../model/metric.ts';
@@ -77,7 +78,7 @@ export function conditionsOf(declaration: Declaration): readonly ConditionSpec[]
       source,
       ...time('forMs', condition.for),
       ...time('recoveryMs', condition.recovery),
-      ...(growth === undefined ? {} : { threshold: { growth: growth.above, windowMs: parseDuration(growth.within) ?? 0 } }),
+      ...defined({ threshold: growth && { growth: growth.above, windowMs: parseDuration(growth.within) ?? 0 } }),
     };
   });
   const hardware = hardwareOf(declaration);

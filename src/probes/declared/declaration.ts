@@ -1,3 +1,4 @@
+import { defined } from '../../model/defined.ts';
 import type { Remedy, Severity } from '../../model/health.ts';
 import type { MetricType } from '../../model/metric.ts';
 
@@ -30,8 +31,7 @@ const name: Schema<string> = { type: 'string', pattern: '^[a-z][a-z0-9-]{0,31}$'
 const text = (description: string, maxLength = 300): Schema<string> => ({ type: 'string', minLength: 1, maxLength, description });
 const list = <S extends Schema>(items: S, maxItems: number, description: string) =>
   schema<readonly Of<S>[]>({ type: 'array', minItems: 1, maxItems, items, description });
-const oneOf = <const T>(values: readonly T[], description?: string) =>
-  schema<T>({ enum: values, ...(description === undefined ? {} : { description }) });
+const oneOf = <const T>(values: readonly T[], description?: string) => schema<T>({ enum: values, ...defined({ description }) });
 const camel: Schema<string> = { type: 'string', pattern: '^[A-Z][A-Za-z0-9]{0,63}$', description: 'CamelCase.' };
 const hexId: Schema<string> = {
   type: 'string',
@@ -57,7 +57,7 @@ const object = <P extends Readonly<Record<string, Schema>>, const R extends stri
     additionalProperties: false,
     ...(required.length === 0 ? {} : { required }),
     properties,
-    ...(description === undefined ? {} : { description }),
+    ...defined({ description }),
   });
 
 /** Where a value comes from: `file`, `link`, or `command` with `pointer` or `column`. */

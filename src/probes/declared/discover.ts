@@ -34,7 +34,7 @@ export function readDevice(family: string, declared: DeclaredDevices, entry: Ent
   const texts = readFacts(declared, entry, reader);
   const { sys } = reader.host;
   const address = texts.pciAddress ?? entry.words.pci;
-  const words: Words = { ...entry.words, ...texts, ...(address === undefined ? {} : { pciAddress: address }) };
+  const words: Words = { ...entry.words, ...texts, ...defined({ pciAddress: address }) };
   const id = textOf(declared.id, entry, words, reader);
   if (id === undefined) return undefined;
   const known: Words = { ...words, id };
@@ -48,7 +48,7 @@ export function readDevice(family: string, declared: DeclaredDevices, entry: Ent
     ...(declared.identity === undefined ? {} : { identity: one(declared.identity) ?? null }),
     kind: declared.kind,
     aliases: [...new Set(aliases)],
-    ...(parent === undefined ? {} : { parent }),
+    ...defined({ parent }),
     ...(address === undefined ? {} : readPciFunction(sys, address)),
     ...typed(texts),
     ...(nodes.length === 0 ? {} : { characterDevices: nodes }),
@@ -126,7 +126,7 @@ function directories(sys: Tree, glob: string): Discovery {
   const { matches, error, isCut } = findMatches(sys, glob, MOST_DEVICES);
   const entries = matches.map(({ path, captures }): Entry => {
     const pci = pciAddressOf(sys, path) ?? pciAddressOf(sys, `${path}/device`);
-    return { directory: path, words: { ...captureWords(captures), name: basename(path), ...(pci === undefined ? {} : { pci }) }, rows: {} };
+    return { directory: path, words: { ...captureWords(captures), name: basename(path), ...defined({ pci }) }, rows: {} };
   });
   const failure = listing.error ?? error;
   if (failure !== undefined) return { entries, state: 'partial', error: `listing /sys/${fixed} fails with ${failure}`, isCut };

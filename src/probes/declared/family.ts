@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { kernelLogNeed, logProblems } from '../../host/kernel-log/problems.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import type { ActivitySpec, Origin } from '../../model/declaration.ts';
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import { seconds } from '../../model/duration.ts';
 import type { NameVocabulary, OutputVocabulary, Vocabulary } from '../../model/known-text.ts';
@@ -50,8 +51,7 @@ function knownTextOf({ devices, readings = [], conditions = [], commands = {} }:
       program: path.split('/').at(-1) as string,
       ...cells,
       names: [...(keys.names ?? []), ...(cells.names ?? [])],
-      ...(columns === undefined ? {} : { columns }),
-      ...(separator === undefined ? {} : { separator }),
+      ...defined({ columns, separator }),
     };
   });
   return { files: byForm(known.filter(named), ({ file }) => (file === undefined ? undefined : fileName(file))), outputs };
@@ -107,7 +107,7 @@ function wordsOf(device: Device): Words {
     typeof value === 'string' || typeof value === 'number' ? [[name, String(value)]] : [],
   );
   const dashed = device.pciAddress?.replace(/[:.]/g, '-');
-  return { ...Object.fromEntries(texts), ...(dashed === undefined ? {} : { dashedAddress: dashed }) };
+  return { ...Object.fromEntries(texts), ...defined({ dashedAddress: dashed }) };
 }
 
 /** A declared family, and who wrote it. Plain data: the reader builds the family again from it. */
@@ -127,7 +127,7 @@ export function familyOf(declared: DeclaredFamily): DeviceFamily {
     name: family,
     canBeSlow: Object.keys(declaration.commands ?? {}).length > 0,
     summary: summary.replace(/\.$/, ''),
-    ...(proven === undefined ? {} : { proven }),
+    ...defined({ proven }),
     declared,
     origin,
     isOffByDefault: !enabled,
@@ -146,7 +146,7 @@ export function familyOf(declared: DeclaredFamily): DeviceFamily {
       return new DeclaredProbe(host, declaration, given, pathsIn(given));
     },
     ...(resources.length === 0 ? {} : { resolve: resolver(resources), ownsNumbers: ownsNumbers(resources) }),
-    ...(declaration.activity === undefined ? {} : { activity: declaration.activity satisfies ActivitySpec }),
+    ...defined({ activity: declaration.activity satisfies ActivitySpec | undefined }),
     access: (device) => nodeAccess(device, SRIOV_VARIABLE),
   };
 }

@@ -1,4 +1,5 @@
 import type { Tree } from '../../host/fs/tree.ts';
+import { defined } from '../../model/defined.ts';
 
 /**
  * Names of files that must not be read, wherever they lie: a read changes something, blocks, wakes the device, or gives binary data of the
@@ -87,7 +88,7 @@ export function findMatches(tree: Tree, glob: string, mostMatches = MOST_MATCHES
     }
   };
   visit(glob.split('/'), '', []);
-  return { matches, isCut, ...(error === undefined ? {} : { error }) };
+  return { matches, isCut, ...defined({ error }) };
 }
 
 /** The texts that stand for the wildcards of a pattern in a name; undefined when the name does not match. */

@@ -1,3 +1,4 @@
+import { defined } from '../../model/defined.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Value } from '../../model/metric.ts';
 import { fill, plain } from '../kit/template.ts';
@@ -44,7 +45,7 @@ export function findingsOf(condition: DeclaredCondition, sight: Sight): Finding[
   return values.flatMap((value): Finding[] => {
     const instance = instanceOf(condition, value, labels);
     const finding = judge(condition, sight, value);
-    return finding === undefined ? [] : [{ ...finding, ...(instance === undefined ? {} : { instance }) }];
+    return finding === undefined ? [] : [{ ...finding, ...defined({ instance }) }];
   });
 }
 
@@ -78,7 +79,7 @@ function judge(condition: DeclaredCondition, sight: Sight, value: SourceValue): 
     if (number === undefined || number < 0) return undefined;
     const counted = { type, reason, message: said(`${name} is ${number}`) };
     if (level !== undefined) return { ...counted, level: Number(number), tellsHighest: true };
-    return { ...counted, count: Number(number), ...(ceiling === undefined ? {} : { ceiling }) };
+    return { ...counted, count: Number(number), ...defined({ ceiling }) };
   }
   if (still !== undefined) {
     const { isStalled, unchangedMs } = sight.beats.see(`${type} ${place}`, text, still);

@@ -4,6 +4,7 @@ import type { Host } from '../../host/host.ts';
 import { normalizePciAddress } from '../../host/pci/pci.ts';
 import { runCommand } from '../../host/process/command.ts';
 import type { Problem } from '../../model/collection.ts';
+import { defined } from '../../model/defined.ts';
 import { parseDuration } from '../../model/duration.ts';
 import { isDue, type Pace } from '../kit/pace.ts';
 import type { DeclaredCommand } from './declaration.ts';
@@ -148,7 +149,7 @@ export class CommandRows {
   async #run(name: string, command: DeclaredCommand, atMs: number): Promise<void> {
     const keep = (rows: readonly Row[] | undefined, code?: string, what?: string, running?: Promise<void>): void => {
       const problem = code === undefined ? undefined : { code, message: `${this.nameOf(name)}: ${what}` };
-      const state = { rows, problem, atMs, ...(running === undefined ? {} : { running }) };
+      const state = { rows, problem, atMs, ...defined({ running }) };
       this.#states.set(name, state);
       void running?.then(() => this.#states.delete(name));
     };

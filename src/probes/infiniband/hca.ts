@@ -306,7 +306,7 @@ export class Hca {
     // It cannot change while the device exists, and without it the agent does not know which device this is.
     const nodeGuid = read.nodeGuid ?? this.#nodeGuid;
     this.#nodeGuid = nodeGuid;
-    return { ...read, ...(nodeGuid === undefined ? {} : { nodeGuid }), ports };
+    return { ...read, ...defined({ nodeGuid }), ports };
   }
 
   #readSensors(pace: Pace): ReturnType<AdapterSensors['read']> | undefined {

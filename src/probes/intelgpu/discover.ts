@@ -5,6 +5,7 @@ import { mayBeOnBus } from '../../host/pci/functions.ts';
 import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Problem } from '../../model/collection.ts';
 import type { BusHardware } from '../../model/declaration.ts';
+import { defined } from '../../model/defined.ts';
 import { byNodeNumber, mayHaveCard, ownerOfNode } from '../kit/drm/cards.ts';
 import { virtualFunctionsOf } from '../kit/network.ts';
 
@@ -92,7 +93,7 @@ const onBus = (address: string): string => `bus/pci/devices/${address}`;
 /** The directory of the card node wins, because the render node has none of the files of i915. */
 const minorOf = (place: CardPlace, before: CardPlace | undefined): Partial<CardPlace> => {
   const minorDirectory = before?.minorDirectory ?? place.minorDirectory;
-  return minorDirectory === undefined ? {} : { minorDirectory };
+  return defined({ minorDirectory });
 };
 
 /** Virtual functions of a card. `known`: places with a driver of Intel, which get their parent and number here. */

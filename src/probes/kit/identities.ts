@@ -1,3 +1,4 @@
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 
 interface Nameless {
@@ -53,6 +54,6 @@ export class LastIdentities {
   of(id: string, read: string | undefined): Pick<Device, 'identity'> {
     if (read !== undefined) this.#last.set(id, read);
     const identity = read ?? this.#last.get(id);
-    return identity === undefined ? {} : { identity };
+    return defined({ identity });
   }
 }

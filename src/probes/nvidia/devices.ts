@@ -160,7 +160,7 @@ export function access({ id, uuid, index, characterDevices = [] }: Device): Devi
     visible: {
       variable: 'NVIDIA_VISIBLE_DEVICES',
       directory: '/var/run/nvidia-container-devices',
-      ids: { ...(name === undefined ? {} : { uuid: name }), ...(index === undefined ? {} : { index }) },
+      ids: defined({ uuid: name, index }),
     },
     cdiDevices: cdiName === undefined ? [] : [`nvidia.com/gpu=${cdiName}`],
   };

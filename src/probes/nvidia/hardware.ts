@@ -3,6 +3,7 @@ import { BusFunctions, mayBeOnBus } from '../../host/pci/functions.ts';
 import { isPciAddress } from '../../host/pci/pci.ts';
 import type { DeviceReport, Problem } from '../../model/collection.ts';
 import type { BusHardware } from '../../model/declaration.ts';
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import { declaredFinding } from '../kit/finding.ts';
@@ -223,6 +224,6 @@ export function faultProblems(faults: readonly SurplusFault[], deviceAt: (pciAdd
   return faults.flatMap(({ pciAddress, fault, line: message, problem: code }): Problem[] => {
     if (fault === 'inforom') return [];
     const device = pciAddress === undefined || fault === 'closed' ? undefined : deviceAt(pciAddress);
-    return [{ code, message, ...(device === undefined ? {} : { device }) }];
+    return [{ code, message, ...defined({ device }) }];
   });
 }

@@ -267,7 +267,7 @@ export class StuckProcesses {
     const stuck = users.filter((own): own is OwnFacts => own?.isStuck === true);
     const before = this.#before.get(device);
     const suspect = suspectOf(before, stuck);
-    this.#now.set(device, { keys: new Set(stuck.map(({ key }) => key)), ...(suspect === undefined ? {} : { suspect: suspect.key }) });
+    this.#now.set(device, { keys: new Set(stuck.map(({ key }) => key)), ...defined({ suspect: suspect?.key }) });
     if (suspect !== undefined) return [stuckFinding(suspect)];
     const isFirstSight = before === undefined && stuck.length > 0;
     if (!isComplete || isFirstSight || users.includes(undefined)) return [];

@@ -3,6 +3,7 @@ import type { KmsgRecord } from '../../host/kernel-log/record.ts';
 import { parseSegfault, type Segfault } from '../../host/kernel-log/segfault.ts';
 import { normalizePciAddress, pciAddressIn } from '../../host/pci/pci.ts';
 import type { DeviceReport, Problem } from '../../model/collection.ts';
+import { defined } from '../../model/defined.ts';
 import type { Device } from '../../model/device.ts';
 import { hours } from '../../model/duration.ts';
 import type { Finding, Remedy } from '../../model/health.ts';
@@ -77,7 +78,7 @@ function failedLine(text: string): StartLine | undefined {
 
 function addressOf(text: string): { readonly pciAddress?: string } {
   const pciAddress = pciAddressIn(text);
-  return pciAddress === undefined ? {} : { pciAddress };
+  return defined({ pciAddress });
 }
 
 /** The text without the name of the driver and of the GPU: what follows is in the message of a device. */

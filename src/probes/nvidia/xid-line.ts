@@ -195,7 +195,7 @@ function xidDetails(xid: number, text: string): XidDetails {
   }
   if (xid >= 144 && xid <= 150) {
     const nvlink = nvlinkDetail(text);
-    return nvlink === undefined ? {} : { nvlink };
+    return defined({ nvlink });
   }
   if (xid === 13) return defined({ part: /\b(GPC \d+, TPC \d+)\b/.exec(text)?.[1] });
   if (xid === 74) return defined({ registers: linkRegisters(text) });
@@ -227,7 +227,7 @@ function nvlinkDetail(text: string): NvlinkDetail | undefined {
 /** Parses the recovery action. Its text differs between drivers and may contradict the number, which is that of NVML. */
 function recoveryDetail(text: string): XidDetails {
   const recoveryAction = RECOVERY_ACTIONS[Number(/\bto (0x[0-9a-f]+)/i.exec(text)?.[1])];
-  return recoveryAction === undefined ? {} : { recoveryAction };
+  return defined({ recoveryAction });
 }
 
 /** Number, times and text of a record. An Xid event of the library has a number below 0. */
@@ -315,5 +315,5 @@ function rankOf({ text }: XidLine): number {
 
 function withProcess(line: XidLine, { pid, processName }: XidLine): XidLine {
   if (line.pid !== undefined || pid === undefined) return line;
-  return { ...line, pid, ...(processName === undefined ? {} : { processName }) };
+  return { ...line, pid, ...defined({ processName }) };
 }

@@ -141,7 +141,7 @@ function once(gpu: GpuMemory, { seq, timeUsec, text }: RecordPlace, change: () =
 }
 
 function lose(memory: XidMemory, pciAddress: string, place: RecordPlace): XidMemory {
-  const lost = place.timeMs === undefined ? {} : { lastMs: place.timeMs };
+  const lost = defined({ lastMs: place.timeMs });
   const cause = { atMs: place.timeUsec / 1_000, isOfProgram: false };
   return changeGpu(memory, pciAddress, (gpu) => once(gpu, place, () => ({ ...gpu, lost, removals: rememberCause(gpu.removals, cause) })));
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { dirname, join } from 'node:path';
 import { createServer } from '../../host/node-http.ts';
+import { defined } from '../../model/defined.ts';
 import type { ReleaseAnswer, ReleaseRequest } from '../../model/release.ts';
 import type { SocketServer } from '../sockets.ts';
 
@@ -142,7 +143,7 @@ function requestIn(text: string): ControlRequest | undefined {
   if (value?.do === 'release')
     return isText(family) && isText(by) && typeof forMs === 'number' ? { do: 'release', family, by, forMs } : undefined;
   if (value?.do !== 'accept' || !isText(device) || !isText(why) || !(condition === undefined || isText(condition))) return undefined;
-  return { do: 'accept', device, why, ...(condition === undefined ? {} : { condition }) };
+  return { do: 'accept', device, why, ...defined({ condition }) };
 }
 
 /** Commands in the queue. A further one is told so at once, and does not wait. */

@@ -6,6 +6,7 @@ import { chooseNumbers, chooseReadings, type PageReadingsOf } from '../../board/
 import { ratesOf, TREND_MS, type Trend, type Trends, trendOf } from '../../board/trend.ts';
 import { timeText } from '../../board/units.ts';
 import type { ReadingHistoryStore } from '../../incidents/history.ts';
+import { defined } from '../../model/defined.ts';
 import { memoizedBy } from '../../model/readings.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import { StepCache } from '../../model/step-cache.ts';
@@ -50,7 +51,7 @@ export class BoardSource {
   of(snapshot: Snapshot): Board {
     if (this.#made?.snapshot !== snapshot) this.#made = { snapshot, board: this.#boardOf(snapshot) };
     const fault = this.#parts.fault();
-    return { ...this.#made.board, now: timeText(this.#parts.now()), ...(fault === undefined ? {} : { fault }) };
+    return { ...this.#made.board, now: timeText(this.#parts.now()), ...defined({ fault }) };
   }
 
   /** The readings of the page of one device. */

@@ -1,5 +1,6 @@
 import type { Request, RequestHandler } from 'express';
 import { type ReadyQuestion, type ReadyRules, readyDevices } from '../../health/journal/ready-devices.ts';
+import { defined } from '../../model/defined.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { sendError, sendText, TEXT_TYPE } from './answer.ts';
 
@@ -48,8 +49,7 @@ function questionIn(query: Request['query'], families: readonly string[]): Parse
     return { problem: 'The parameter "max-unhealthy" must be a number of devices, such as 1, or a share of them, such as 25%.' };
   return {
     question: {
-      ...(family === undefined ? {} : { family }),
-      ...(resource === undefined ? {} : { resource }),
+      ...defined({ family, resource }),
       most: sign === '%' ? { percent: number } : { count: number },
     },
   };

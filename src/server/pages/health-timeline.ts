@@ -8,6 +8,7 @@ import { countedText } from '../../board/summary.ts';
 import { isGap, TREND_MS, usualSpacing } from '../../board/trend.ts';
 import { timeText } from '../../board/units.ts';
 import { STATE_NAMES } from '../../board/words.ts';
+import { defined } from '../../model/defined.ts';
 import { durationText } from '../../model/duration.ts';
 import type { EventHolder, HealthEvent } from '../../model/events.ts';
 import type { ObservedSpans, TimeSpan } from '../../model/observed-spans.ts';
@@ -47,7 +48,7 @@ export function eventList(events: readonly HealthEvent[], { health }: Pick<Devic
 }
 
 function what({ transition, condition, instance, reason, from, to, severity, ignored }: HealthEvent): Html {
-  const name = condition === undefined ? reason : nameWithInstance({ type: condition, ...(instance === undefined ? {} : { instance }) });
+  const name = condition === undefined ? reason : nameWithInstance({ type: condition, ...defined({ instance }) });
   if (transition === 'state' && to !== undefined)
     return html`${from === undefined ? undefined : `${STATE_NAMES[from]} → `}${mark(to)} ${name}`;
   return html`<b>${name}</b> ${[transition, severity, ignored === true ? 'ignored' : undefined].filter((word) => word !== undefined).join(', ')}`;
@@ -117,14 +118,14 @@ function verdictsIn({ device, events, nowMs }: HealthPast): readonly PastState[]
   let state: DisplayState | undefined = stateOf(device);
   for (const { timeMs, transition, from } of events) {
     if (transition !== 'state' || timeMs > untilMs) continue;
-    spans.push({ fromMs: timeMs, untilMs, ...(state === undefined ? {} : { state }) });
+    spans.push({ fromMs: timeMs, untilMs, ...defined({ state }) });
     untilMs = timeMs;
     state = from;
   }
   const since = sinceOf(device);
   const firstMs = since === undefined ? nowMs : Date.parse(since);
   const sinceMs = spans.length === 0 ? firstMs : Number.NEGATIVE_INFINITY;
-  return [...spans, { fromMs: sinceMs, untilMs, ...(state === undefined ? {} : { state }) }];
+  return [...spans, { fromMs: sinceMs, untilMs, ...defined({ state }) }];
 }
 
 /** Times in which no agent judged the device. */

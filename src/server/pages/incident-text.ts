@@ -11,6 +11,7 @@ import {
   type StateValue,
 } from '../../incidents/record.ts';
 import { conditionName } from '../../model/condition-text.ts';
+import { defined } from '../../model/defined.ts';
 import type { Remedy } from '../../model/health.ts';
 import type { Labels } from '../../model/metric.ts';
 import { oneLine } from '../../model/one-line.ts';
@@ -233,7 +234,7 @@ function kernelLines({ kernel }: IncidentRecord): string[] {
 }
 
 function eventLine({ time, transition, condition, instance, reason, message, from, to }: IncidentRecord['events'][number]): string {
-  const name = condition === undefined ? reason : conditionName({ type: condition, ...(instance === undefined ? {} : { instance }) });
+  const name = condition === undefined ? reason : conditionName({ type: condition, ...defined({ instance }) });
   const what = transition === 'state' ? `${from ?? ''} to ${to ?? ''}` : transition;
   return `${clock(time)}  ${what} ${name}: ${message}`;
 }

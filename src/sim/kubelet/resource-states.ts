@@ -1,4 +1,5 @@
 import type { Device } from '../../generated/deviceplugin/v1beta1/api.ts';
+import { defined } from '../../model/defined.ts';
 import type { SimulatedDevice, SimulatedStock } from './pods.ts';
 
 /** The kubelet's state of one resource. */
@@ -88,7 +89,7 @@ export class ResourceStates {
 /** Returns a device of a resource with the NUMA nodes that its plugin reported, if any. */
 export function placed(resource: string, id: string, device: Device | undefined): SimulatedDevice {
   const numaNodes = device === undefined ? undefined : numaNodesOf(device);
-  return { resource, id, ...(numaNodes === undefined ? {} : { numaNodes }) };
+  return { resource, id, ...defined({ numaNodes }) };
 }
 
 export function numaNodesOf({ topology }: Device): readonly number[] | undefined {

@@ -10,6 +10,7 @@ import {
   readAer,
   readPcieLink,
 } from '../../../host/pci/pcie.ts';
+import { defined } from '../../../model/defined.ts';
 import { seconds } from '../../../model/duration.ts';
 import type { MetricSpec, Reading } from '../../../model/metric.ts';
 import { memoizedBy } from '../../../model/readings.ts';
@@ -57,7 +58,7 @@ export const PCIE_EVERY_MS = seconds(30);
 /** `slot`: function whose link leads to the slot. */
 export function readPcie(sys: Tree, address: string, slot: string = address): PcieSample {
   const answers = doesPciFunctionAnswer(sys, address);
-  return { link: readPcieLink(sys, slot), aer: readAer(sys, address, slot), ...(answers === undefined ? {} : { answers }) };
+  return { link: readPcieLink(sys, slot), aer: readAer(sys, address, slot), ...defined({ answers }) };
 }
 
 /** Reads the PCIe state of one function at an interval. A function that does not answer is read each time. */

@@ -2,6 +2,7 @@ import type { Host } from '../../../host/host.ts';
 import { pciAddressIn } from '../../../host/pci/pci.ts';
 import { type CommandFailure, type CommandResult, runCommand } from '../../../host/process/command.ts';
 import type { Problem } from '../../../model/collection.ts';
+import { defined } from '../../../model/defined.ts';
 import { minutes } from '../../../model/duration.ts';
 import { isDue, Pacer } from '../../kit/pace.ts';
 import type { NvidiaOptions, ProblemCode } from '../declaration.ts';
@@ -95,7 +96,7 @@ export function readSmi(result: CommandResult): SmiDocument | (ReadFailure & { r
   const document = parseDocument(result.stdout);
   const surplus = [document.surplus, result.stderr.trim()].filter((text) => text !== '').join('\n');
   if (result.failure === undefined && document.log !== undefined) {
-    return { log: document.log, surplus, ...(result.exitCode === undefined ? {} : { exitCode: result.exitCode }) };
+    return { log: document.log, surplus, ...defined({ exitCode: result.exitCode }) };
   }
   return { surplus, problem: problemOf(result, document.error, surplus) };
 }
