@@ -1,15 +1,12 @@
 import { durationText } from '../model/duration.ts';
 import { type Html, html } from './html.ts';
+import { LABEL, percent, stepOf, tenth, timeAxis, timeTicks } from './time-axis.ts';
 import { bucketsOf, isGap, type Point, runsOf, usualSpacing } from './trend.ts';
 import { isInBits, rateText, readingText, timeText } from './units.ts';
 
 /** Units of a drawing. It is stretched to its place; text and straight lines have their places in percent. */
 export const CHART_WIDTH = 1_000;
 export const CHART_HEIGHT = 200;
-const STRIP_HEIGHT = 18;
-/** Of a label, in pixels. No plot is narrower than the least width, on a phone. */
-const LABEL = { height: 13, character: 6.5 };
-const LEAST_WIDTH = 280;
 const LONGEST_NAME = 20;
 
 export interface ChartLine {
@@ -106,116 +103,11 @@ function namesAtLines({ lines }: Chart, high: number, height: number): readonly 
 
 const cut = (name: string): string => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name);
 
-/** The states of a device over one axis of time. */
-export function statesHtml(charts: readonly Chart[]): Html | undefined {
-  const [first] = charts;
-  if (first === undefined) return undefined;
-  const lanes = charts.flatMap((chart) => chart.lines.map((line) => laneHtml(chart, line)));
-  return html`<section class="card states" aria-label="States"><div class="head"><h2>States</h2><small class="at">${rangeText(first)}</small></div>${lanes}<div class="lane"><div></div>${timeAxis(first.fromMs, first.untilMs)}</div></section>\n`;
-}
-
-/** One state over time, with its present word and the time that each other word held. */
-export function laneHtml(chart: Chart, line: ChartLine, momentMs?: number): Html {
-  const { title, words = [], fromMs, untilMs } = chart;
-  const spans = spansOf(chart, line);
-  const times = words.map((word, at) => {
-    const ms = spans.filter(({ state }) => state === at).reduce((sum, span) => sum + span.untilMs - span.fromMs, 0);
-    return { at, text: `${word} ${durationText(ms)}`, isKnown: spans.some(({ state }) => state === at) };
-  });
-  const known = times.filter(({ isKnown }) => isKnown);
-  const x = (ms: number): number => tenth((Math.max(0, ms - fromMs) / (untilMs - fromMs)) * CHART_WIDTH);
-  // A state that held for one read is seen, too.
-  const bars = spans.map(({ state, fromMs: from, untilMs: until }) => ({
-    state,
-    x: x(from),
-    width: tenth(Math.max(3, x(until) - x(from))),
-  }));
-  const labels = bars.filter(
-    ({ state, width }) => (width / CHART_WIDTH) * LEAST_WIDTH > (words[state]?.length ?? 0) * LABEL.character + 10,
-  );
-  return html`<div class="lane"><div><b>${title}</b> <span class="soft">${line.name}</span><ul class="legend"><li><b>${nowText(chart, line)}</b></li>${
-    known.length < 2 ? undefined : known.map(({ at, text }) => html`<li class="state-${at % TONES}"><i></i>${text}</li>`)
-  }</ul></div><svg class="plot" height="${STRIP_HEIGHT + 10}" role="img" aria-label="${`${title} ${line.name}`.trim()}: ${known.map(({ text }) => text).join(', ')}" data-from="${Math.round(fromMs)}" data-until="${Math.round(untilMs)}" data-words="${words.join('|')}"><svg viewBox="0 0 ${CHART_WIDTH} 28" preserveAspectRatio="none" width="100%" height="100%">${known.map(
-    ({ at }) =>
-      html`<path class="state-${at % TONES}" data-state="${at}" d="${bars
-        .filter(({ state }) => state === at)
-        .map((bar) => `M${bar.x} 14h${bar.width}`)
-        .join('')}"/>`,
-  )}</svg>${labels.map(({ state, x: left }) => html`<text class="word" x="${percent(left / CHART_WIDTH)}" dx="5" y="18">${words[state]}</text>`)}${
-    momentMs === undefined
-      ? undefined
-      : html`<line class="moment" x1="${percent(x(momentMs) / CHART_WIDTH)}" x2="${percent(x(momentMs) / CHART_WIDTH)}" y2="100%"/>`
-  }<line class="cursor" y2="100%" visibility="hidden"/></svg></div>`;
-}
-
-const TONES = 6;
-
-/** Times with one state. A state holds until the next read; after a read that nothing followed it is not known. */
-function spansOf({ times, fromMs, untilMs }: Chart, { values }: ChartLine): readonly StateSpan[] {
-  const spans: StateSpan[] = [];
-  const spacing = usualSpacing(times);
-  for (const [at, time] of times.entries()) {
-    const state = values[at];
-    if (state === null || state === undefined || time < fromMs) continue;
-    const next = times[at + 1] ?? untilMs;
-    const isRead = (at + 1 === times.length || (values[at + 1] ?? null) !== null) && !isGap(time, next, spacing);
-    const span = { state, fromMs: time, untilMs: isRead ? next : time };
-    const last = spans.at(-1);
-    if (last?.state === state && last.untilMs === time) spans[spans.length - 1] = { ...span, fromMs: last.fromMs };
-    else spans.push(span);
-  }
-  return spans;
-}
-
-interface StateSpan {
-  readonly state: number;
-  readonly fromMs: number;
-  readonly untilMs: number;
-}
-
 /** The time that the values of a chart reach back. */
 export function rangeText({ times, lines, fromMs, untilMs }: Chart): string {
   const first = times.find((time, at) => time >= fromMs && lines.some(({ values }) => (values[at] ?? null) !== null));
   return first === undefined ? '' : `last ${durationText(untilMs - first)}`;
 }
-
-/** Labels of the axis of time. */
-export function timeAxis(fromMs: number, untilMs: number, momentMs?: number): Html {
-  const label = (ms: number, text: string, kind?: string): Html => {
-    const share = (ms - fromMs) / (untilMs - fromMs);
-    const anchor = share > 0.95 ? 'end' : share < 0.05 ? 'start' : 'middle';
-    return html`<text${kind && html` class="${kind}"`} x="${percent(share)}" y="13" text-anchor="${anchor}">${text}</text>`;
-  };
-  // A label that would cover another one on a phone is left out; the marked time covers all others.
-  const width = (text: string): number => ((text.length * LABEL.character) / LEAST_WIDTH) * (untilMs - fromMs);
-  const endOf = (ms: number, text: string): readonly [number, number] => {
-    const from = Math.min(Math.max(ms - width(text) / 2, fromMs), untilMs - width(text));
-    return [from, from + width(text)];
-  };
-  const taken = momentMs === undefined ? [] : [endOf(momentMs, '00:00:00')];
-  const ticks = timeTicks(fromMs, untilMs).filter(({ ms, text }) => {
-    const [from, until] = endOf(ms, text);
-    return taken.every((one) => until < one[0] || from > one[1]) && taken.push([from, until]);
-  });
-  return html`<svg class="plot" height="18" aria-hidden="true">${ticks.map(({ ms, text }) => label(ms, text))}${
-    momentMs === undefined ? undefined : label(momentMs, timeText(momentMs).slice(11, 19), 'moment')
-  }</svg>`;
-}
-
-const STEPS_S = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400, 172_800, 432_000];
-const DAY_S = 86_400;
-const MOST_TICKS = 6;
-
-/** Round times, six at most. */
-function timeTicks(fromMs: number, untilMs: number): readonly { readonly ms: number; readonly text: string }[] {
-  const stepMs = stepOf(untilMs - fromMs, MOST_TICKS);
-  const [from, until] = stepMs < 60_000 ? [11, 19] : stepMs < DAY_S * 1_000 ? [11, 16] : [5, 10];
-  const ticks = [];
-  for (let ms = Math.ceil(fromMs / stepMs) * stepMs; ms <= untilMs; ms += stepMs) ticks.push({ ms, text: timeText(ms).slice(from, until) });
-  return ticks.slice(0, MOST_TICKS + 1);
-}
-
-const stepOf = (wholeMs: number, most: number): number => (STEPS_S.find((step) => wholeMs / (step * 1_000) <= most) ?? 10 * DAY_S) * 1_000;
 
 const MOST_BUCKETS = 60;
 /** Bytes come in bursts, which a mean hides. */
@@ -264,7 +156,8 @@ function isPresent({ isRate, times, untilMs }: Chart, { values }: ChartLine): bo
   return (isRate || at === times.length - 1) && !isGap(times[at] ?? 0, untilMs, usualSpacing(times));
 }
 
-function nowText(chart: Chart, line: ChartLine): string {
+/** The present value of a line, or the time at which it was read last. */
+export function nowText(chart: Chart, line: ChartLine): string {
   if (isPresent(chart, line)) return lastText(chart, line);
   const at = line.values.findLastIndex((value) => value !== null);
   return at < 0 ? 'unknown' : `last read ${timeText(chart.times[at] as number).slice(11, 19)}`;
@@ -296,6 +189,3 @@ const areaOf = (path: string): string =>
       return `M${first.split(' ')[0]} ${CHART_HEIGHT}L${line}L${last.split(' ')[0]} ${CHART_HEIGHT}Z`;
     })
     .join('');
-
-const tenth = (value: number): number => Math.round(value * 10) / 10;
-const percent = (share: number): string => `${Math.round(share * 10_000) / 100}%`;

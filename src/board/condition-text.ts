@@ -54,11 +54,12 @@ function conditionSentences(
   const clock = (time: string): string => clockText(Date.parse(time), nowMs);
   const unverified = (question: string): string => `Since ${clock(unverifiedSince ?? '')} no reading shows whether it ${question}.`;
   const isUnverified = unverifiedSince !== undefined;
+  const sentence = /[.!?]$/.test(message) ? message : `${message}.`;
   if (countsAt !== undefined) {
     const unknown = (): string => `${unverified('still holds')} Until a reading shows that it does, it does not count.`;
-    return [message, isUnverified ? unknown() : `It does not count yet. If it continues, it counts from ${clock(countsAt)}.`];
+    return [sentence, isUnverified ? unknown() : `It does not count yet. If it continues, it counts from ${clock(countsAt)}.`];
   }
-  if (recovering === undefined) return isUnverified ? [message, unverified('still holds')] : [message];
+  if (recovering === undefined) return isUnverified ? [sentence, unverified('still holds')] : [message];
   const withdrawn = `If it does not return, the first reading after ${clock(recovering.until)} withdraws it.`;
   // A fault that lasts has its own remedy, which this sentence would contradict.
   const nothing = device.health.conditions.some(isLasting) ? '' : ' No action is needed.';

@@ -158,8 +158,8 @@ it.each([
 it('shows the link of a port that is down beside one that is up', () => {
   const link = (port: string, up: number) => gauge('device_link_up', [up, up], { port });
   const { text } = chartsHtml({ times: [1_000, 2_000], series: [link('1', 1), link('2', 0)] }, 2_000, undefined);
-  expect([...text.matchAll(/<i><\/i>(.*?)<b[^>]*>(.*?)<\/b>/g)].map(([, name, value]) => `${name}${value}`)).toEqual([
-    'port 1 1',
-    'port 2 0',
+  expect([...text.matchAll(/<b>Link<\/b> <span[^>]*>(.*?)<.*?<b>(.*?)<\/b>/g)].map(([, name, value]) => `${name} ${value}`)).toEqual([
+    'port 1 up',
+    'port 2 down',
   ]);
 });

@@ -42,6 +42,16 @@ const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-pra
 const LOW_LINKS = `[...document.querySelectorAll('a:not(.many *), button, summary')]
   .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 24 && !one.matches('.skip')).map((one) => one.outerHTML)`;
 
+const DEVICE_PAGES = PAGES.filter((name) => /^\/devices\/.*\d$/.test(name));
+/** Texts of one drawing that lie over each other, by more than the space between lines. */
+const COVERED = `[...document.querySelectorAll('svg.plot')].flatMap((plot) => {
+  const texts = [...plot.querySelectorAll('text')].map((one) => ({ name: one.textContent, box: one.getBoundingClientRect() }));
+  return texts.flatMap(({ name, box }, at) =>
+    texts.slice(at + 1)
+      .filter((one) => one.box.left < box.right - 1 && one.box.right > box.left + 1 && one.box.top < box.bottom - 3 && one.box.bottom > box.top + 3)
+      .map((one) => [plot.ariaLabel, name, one.name]));
+})`;
+
 describe.skipIf(!hasBrowser)(`the page in a real browser${unlessBrowser}`, () => {
   let directory = '';
   let demo: ServedAgent;
@@ -56,8 +66,7 @@ describe.skipIf(!hasBrowser)(`the page in a real browser${unlessBrowser}`, () =>
     );
     // A page that is opened before there are two readings gets its charts only when it is loaded again.
     const charts = async (path: string): Promise<number> => (await (await fetch(demo.url + path)).text()).split('<svg').length - 1;
-    for (const path of PAGES.filter((name) => /^\/devices\/.*\d$/.test(name)))
-      await until(async () => (await charts(path)) > 2, `${path} has charts`);
+    for (const path of DEVICE_PAGES) await until(async () => (await charts(path)) > 2, `${path} has charts`);
     browser = await startBrowser();
   });
 
@@ -97,7 +106,7 @@ describe.skipIf(!hasBrowser)(`the page in a real browser${unlessBrowser}`, () =>
     expect((await ids(page)).every((id) => id.startsWith('mlx5_'))).toBe(true);
     await page.getByRole('link', { name: 'mlx5_0', exact: true }).click();
     await page.waitForURL(/\/devices\/infiniband\/mlx5_0$/);
-    expect(await page.locator('figure svg[data-metric]').count(), 'charts are drawn by the server').toBeGreaterThan(1);
+    expect(await page.locator('svg[data-from]').count(), 'charts are drawn by the server').toBeGreaterThan(1);
     await page.getByText('Facts and other names').click();
     expect(await page.getByText('0000:10:00.0', { exact: true }).count()).toBeGreaterThan(0);
     expect(complaints).toEqual([]);
@@ -181,14 +190,25 @@ describe.skipIf(!hasBrowser)(`the page in a real browser${unlessBrowser}`, () =>
     const before = await plot.getAttribute('data-until');
     await expect.poll(() => plot.getAttribute('data-until')).not.toBe(before);
     const present = await value.textContent();
+    const at = page.locator('figure .at').first();
+    expect(await at.textContent(), 'how far the chart reaches back').toMatch(/^last \d/);
     await plot.hover({ position: { x: 5, y: 50 } });
-    expect(await page.locator('figure .at').first().textContent()).toMatch(/^\d\d:\d\d:\d\d UTC$/);
+    expect(await at.textContent()).toMatch(/^\d\d:\d\d:\d\d UTC$/);
     await page.mouse.move(0, 0);
-    expect(await page.locator('figure .at').first().textContent()).toBe('');
+    expect(await at.textContent()).toMatch(/^last \d/);
     expect(await value.textContent()).toMatch(present === 'unknown' ? /./ : /\d/);
     const now = page.locator('[data-part=numbers] dd').first();
     expect(await now.textContent()).toMatch(/\d/);
     expect(complaints).toEqual([]);
+  });
+
+  it.each([390, 1440])('covers no text of a chart by another one, %i pixels wide', async (width) => {
+    for (const path of DEVICE_PAGES) {
+      const { page } = await open(path, { viewport: { width, height: 900 } });
+      await page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true");
+      expect(await page.locator('svg.plot text').count()).toBeGreaterThan(5);
+      expect(await page.evaluate(COVERED), path).toEqual([]);
+    }
   });
 
   /** The page of an incident is there after a fault. */

@@ -1,7 +1,8 @@
-import { type Chart, chartHtml, statesHtml } from '../../board/chart-html.ts';
+import { type Chart, chartHtml } from '../../board/chart-html.ts';
 import { type Html, html } from '../../board/html.ts';
 import { isState, stateWord, subjectOf, usualWord } from '../../board/reading-states.ts';
 import { usualReading } from '../../board/readings.ts';
+import { statesHtml } from '../../board/state-lanes.ts';
 import { ratesOf, TREND_MS } from '../../board/trend.ts';
 import { metricTitle, readingText } from '../../board/units.ts';
 import type { DeviceHistory, SeriesValues } from '../../incidents/history.ts';
@@ -44,7 +45,7 @@ export interface ChartFrame {
 /** All charts of a device, the most telling first. Facts and limits are no lines; of the other metrics, only those that moved. */
 export function chartsOf(samples: Samples, frame: ChartFrame): readonly Chart[] {
   const { times, series } = samples;
-  const known = readingsAt(samples, times.lastIndexOf(lastReadOf(samples) ?? Number.NaN));
+  const known = lastValues(samples);
   const main = MAIN.flatMap(({ title, metrics, names = [] }): readonly Chart[] => {
     const own = metrics.flatMap((metric, at) => series.filter((one) => one.metric === metric).map((one) => ({ one, name: names[at] })));
     if (own.some(({ one }) => isState(one.metric)))
@@ -144,10 +145,10 @@ const LIMITED: Readonly<Record<string, SharedReading>> = { Memory: 'memory', Tem
 
 /** The limit that the number in the head names; of a temperature also the next one above it. */
 function limitsOf(title: string, own: readonly { readonly one: Series }[], readings: readonly Reading[]): Chart['limits'] {
-  const valueOf = (metric: string): number =>
+  const mostOf = (metric: string): number =>
     readings.filter((one) => one.metric === metric).reduce((most, { value }) => Math.max(most, Number(value)), 0);
   if (title === 'Traffic') {
-    const speed = valueOf(shared.linkSpeed.name);
+    const speed = mostOf(shared.linkSpeed.name);
     // A port that is down reports the lowest speed, which is no limit of its traffic.
     const isDown = readings.some((one) => one.metric === shared.linkUp.name && Number(one.value) === 0);
     return speed > 0 && !isDown ? [{ value: speed, text: `link ${readingText(shared.linkSpeed.name, speed)}` }] : [];
@@ -165,13 +166,6 @@ function limitsOf(title: string, own: readonly { readonly one: Series }[], readi
   const next = named.map(({ value }) => Number(value)).filter((value) => title === 'Temperature' && value > limit);
   return [limit, ...next.toSorted((a, b) => a - b).slice(0, 1)].map((value) => ({ value, text: textFor(value) }));
 }
-
-/** The values of gauges at one read: limits among them. */
-const readingsAt = ({ series }: Samples, at: number): readonly Reading[] =>
-  series.flatMap(({ metric, labels, type, values }): readonly Reading[] => {
-    const value = type === 'counter' ? null : (values[at] ?? null);
-    return value === null ? [] : [{ metric, labels, value }];
-  });
 
 /** The last known values of gauges: limits among them. */
 export function lastValues({ series }: Samples): readonly Reading[] {

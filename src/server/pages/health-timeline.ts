@@ -1,10 +1,10 @@
-import { timeAxis } from '../../board/chart-html.ts';
 import { nameWithInstance } from '../../board/condition-text.ts';
 import { type ConditionView, type DeviceView, type DisplayState, sinceOf, stateOf } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import { podLink, podsOf } from '../../board/row-html.ts';
 import { clock, mark } from '../../board/state-html.ts';
 import { countedText } from '../../board/summary.ts';
+import { timeAxis } from '../../board/time-axis.ts';
 import { isGap, TREND_MS, usualSpacing } from '../../board/trend.ts';
 import { timeText } from '../../board/units.ts';
 import { STATE_NAMES } from '../../board/words.ts';

@@ -1,4 +1,4 @@
-import { laneHtml, lastText, plotHtml, scaleOf, timeAxis } from '../../board/chart-html.ts';
+import { lastText, plotHtml, scaleOf } from '../../board/chart-html.ts';
 import { appearanceOf } from '../../board/device-view.ts';
 import { type Html, html } from '../../board/html.ts';
 import { nameOf } from '../../board/name.ts';
@@ -6,7 +6,9 @@ import { commandHtml } from '../../board/overview-html.ts';
 import { devicePath, incidentPath } from '../../board/paths.ts';
 import { podLink, podsOf } from '../../board/row-html.ts';
 import { age, clock } from '../../board/state-html.ts';
+import { laneHtml } from '../../board/state-lanes.ts';
 import { commandOf, countedText, DRAINS, phraseFor } from '../../board/summary.ts';
+import { timeAxis } from '../../board/time-axis.ts';
 import { readingText, timeText } from '../../board/units.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import type { Course } from '../../incidents/course.ts';

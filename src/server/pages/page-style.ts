@@ -160,7 +160,11 @@ dialog { padding: 0 .25rem; color: inherit; background: var(--card); border: 1px
 .plot :is(.band-0, .band-1, .band-2, .band-3, .band-4, .band-5) { vector-effect: none; opacity: .35; shape-rendering: crispEdges; } .plot :is(.band-1, .band-3, .band-5) { stroke-dasharray: 2 2; opacity: .6; }
 .plot path.area { fill: var(--fill); opacity: .55; stroke: none; }
 ${[0, 1, 2, 3, 4, 5].map((at) => `.plot :is(.line-${at}, .band-${at}) { stroke: var(--line-${at}); } .plot text.line-${at} { fill: var(--line-${at}); stroke: var(--card); }`).join(' ')}
-.plot path:is(.line-0, .line-1, .line-2, .line-3, .line-4, .line-5) { stroke-linecap: round; } .plot path.line-0 { stroke-width: 1.75; } .plot path.line-1 { stroke-dasharray: 5 2; stroke-linecap: butt; }
+.plot path:is(.line-0, .line-1, .line-2, .line-3, .line-4, .line-5) { stroke-linecap: round; } .plot path.line-0 { stroke-width: 1.75; } .plot path.line-1 { stroke-dasharray: 5 2; stroke-linecap: butt; } .plot path.line-2 { stroke-dasharray: 2 2; stroke-linecap: butt; } .plot path.line-3 { stroke-dasharray: 8 3; stroke-linecap: butt; } .plot path.line-5 { stroke-dasharray: 8 2 2 2; stroke-linecap: butt; }
+${[0, 1, 2, 3, 4, 5].map((at) => `.plot .state-${at} { stroke: color-mix(in srgb, var(--line-${at}) ${at === 0 ? 30 : 60}%, var(--card)); }`).join(' ')}
+.plot path:is([class^="state"]) { stroke-width: 18; stroke-linejoin: miter; } .plot text.word { fill: var(--ink); stroke: none; } .legend [class^="state"] i { height: 9px; vertical-align: -.05em; border: 0; }
+${[0, 1, 2, 3, 4, 5].map((at) => `.legend .state-${at} i { background: color-mix(in srgb, var(--line-${at}) ${at === 0 ? 30 : 60}%, var(--card)); }`).join(' ')}
+.states, .states + details { margin-top: var(--gap); } .states .lane > .plot { align-self: center; }
 .legend { display: flex; flex-wrap: wrap; gap: 0 .9rem; font-size: var(--small); } .legend i { display: inline-block; width: 14px; margin-right: .35em; vertical-align: .28em; border-top: 2px solid var(--line-0); }
 .legend .line-1 i { border-top: 2px dashed var(--line-1); } .legend .line-2 i { border-top: 2px dotted var(--line-2); } .legend .line-3 i { border-top: 2px dashed var(--line-3); } .legend .line-4 i { border-color: var(--line-4); } .legend .line-5 i { border-color: var(--line-5); }
 .strip { display: block; width: 100%; } .strip rect { fill: var(--sunk); } .strip .healthy { fill: color-mix(in srgb, var(--good) 72%, var(--card)); } .strip .degraded { fill: var(--warn-solid); } .strip :is(.unhealthy, .missing) { fill: var(--bad-solid); }
