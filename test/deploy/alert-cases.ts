@@ -68,8 +68,8 @@ export const cases: readonly AlertCase[] = [
       summary: 'GPU 3 (NVIDIA H100, 0000:3b:00.0) on node n1 is out of service: GpuFallenOffBus.',
       holder: HOLDER,
       remedy: 'Drain and reboot the node.',
-      record_url: 'https://page.example/incidents/latest?device=GPU-1',
-      runbook_url: 'https://page.example/docs/runbooks/devices.md?node=n1&device=GPU-1#deviceunhealthy',
+      record_url: 'https://n1.devices.example/incidents/latest?device=GPU-1',
+      runbook_url: 'https://n1.devices.example/docs/runbooks/devices.md?node=n1&device=GPU-1#deviceunhealthy',
     },
   },
   {

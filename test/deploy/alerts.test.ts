@@ -72,7 +72,7 @@ const pageOf = ({ cluster, node }: AlertCase['labels']): Readonly<Record<string,
   node === undefined
     ? {}
     : { [`device_agent_web_info{${cluster === undefined ? '' : `cluster="${cluster}",`}node="${node}",url="${PAGE}"}`]: '1x20000' };
-const PAGE = 'https://page.example';
+const PAGE = 'https://n1.devices.example';
 
 /** promtool compares all annotations, so those that the case does not name are taken from the rule where they have no template. */
 function testFile({ alert, series, every = '1m', quietAt, firesAt, endedAt, labels }: AlertCase, annotations: Annotations): object {

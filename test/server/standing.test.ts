@@ -70,7 +70,7 @@ describe('a condition that waits to count', () => {
     expect(devicePage).toEqual([
       'Pending for 40 s, since 11:59:21 UTC',
       'PortDown (1): fatal, LinkPolling, pending',
-      'port 1 is down, physical state polling It does not count yet. If it continues, it counts from 12:00:21 UTC.',
+      'port 1 is down, physical state polling. It does not count yet. If it continues, it counts from 12:00:21 UTC.',
       'Check cable, transceiver and the remote port.',
     ]);
     expect(tile).toBe('Port down');
