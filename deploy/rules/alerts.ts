@@ -8,6 +8,7 @@ import {
   NAMES_IN_LINK,
   RECORD,
   REMEDY,
+  SINCE,
   UNVERIFIED,
 } from './annotations.ts';
 import { ALLOCATED, agentsBy, by, DEVICE, NODE, RUNBOOKS, SELECTOR, series, THRESHOLD } from './promql.ts';
@@ -44,7 +45,7 @@ const conditions = (matchers: string): string =>
 const unlessWholeIs = (state: 'unhealthy' | 'sick'): string => `unless on (${DEVICE}) device:whole_${state}:bool`;
 
 const ON_DEVICE = `${DEVICE_NAME} on node {{ $labels.node }}`;
-const WHY = `${CONDITION_TEXT}. ${CONSEQUENCES}docs/health.md links the page that explains the condition.${UNVERIFIED}`;
+const WHY = `${CONDITION_TEXT}. ${CONSEQUENCES}`;
 const ON_NODE = 'on node {{ $labels.node }}';
 
 /** Facts that the alerts of the same group use. The group evaluates them first. */
@@ -70,7 +71,7 @@ export const deviceAlerts: readonly Alert[] = [
       ${unlessWholeIs('unhealthy')}`,
     for: '1m',
     summary: `${ON_DEVICE} is out of service: {{ $labels.condition }}.`,
-    description: `${WHY} The fault stays until an operator acts.`,
+    description: `${WHY}${UNVERIFIED}The fault stays until an operator acts.`,
     holder: HOLDER_OF_DEVICE,
     remedy: REMEDY,
   },
@@ -83,7 +84,7 @@ export const deviceAlerts: readonly Alert[] = [
     for: '2m',
     keepFiringFor: '5m',
     summary: `${ON_DEVICE} is out of service: {{ $labels.condition }}.`,
-    description: `${WHY} The device returns to service when the condition ends.`,
+    description: `${WHY}${UNVERIFIED}The device returns to service when the condition ends.`,
     holder: HOLDER_OF_DEVICE,
     remedy: REMEDY,
   },
@@ -123,7 +124,7 @@ export const deviceAlerts: readonly Alert[] = [
     for: '15m',
     keepFiringFor: '15m',
     summary: `${ON_DEVICE} is degraded: {{ $labels.condition }}.`,
-    description: `${WHY} The device stays in service.`,
+    description: `${WHY}${UNVERIFIED}The device stays in service.`,
     holder: HOLDER_OF_DEVICE,
     remedy: REMEDY,
   },
@@ -136,7 +137,7 @@ export const deviceAlerts: readonly Alert[] = [
     for: '1m',
     keepFiringFor: '30m',
     summary: `${ON_DEVICE} counts errors faster than it should: {{ $labels.condition }}.`,
-    description: `${WHY} The device stays in service.`,
+    description: `${WHY}${UNVERIFIED}The device stays in service.`,
     holder: HOLDER_OF_DEVICE,
     remedy: REMEDY,
   },
@@ -382,6 +383,7 @@ export function alertEntry(
       summary,
       description,
       ...(holder === undefined ? {} : { holder }),
+      ...(description.startsWith(WHY) ? { since: SINCE } : {}),
       remedy,
       ...(holder === HOLDER_OF_DEVICE ? { record_url: RECORD } : {}),
       runbook_url: `${RUNBOOKS}/${page}.md${NAMES_IN_LINK}#${name.toLowerCase()}`,

@@ -65,11 +65,18 @@ function holderText(begin: string, query: string, values: string, none: string):
   return `{{ $held := query (printf \`max by (${labels}) (${query})\` ${values}) }}{{ if $held }}${begin}${list}.{{ else }}${none}{{ end }}`;
 }
 
+const timeOfCondition = (metric: string): string =>
+  `query (printf \`${metric}{cluster=%q,node=%q,device=%q,condition=%q,part=%q}\` ` +
+  '$labels.cluster $labels.node $labels.device $labels.condition $labels.part)';
+const TIME = '{{ (. | value | toTime).Format "2006-01-02 15:04:05 UTC" }}';
+
+/** Template text: when the condition of an alert began, which is before the alert. */
+export const SINCE = `{{ range ${timeOfCondition('device_health_condition_since_timestamp_seconds')} }}${TIME}{{ end }}`;
+
 /** Template text: since when no reading shows the condition of an alert; nothing while readings show it. */
 export const UNVERIFIED =
-  '{{ if eq $labels.remedy "verify" }} It was seen before; no reading shows whether it still holds' +
-  '{{ range query (printf `device_health_condition_unverified_since_timestamp_seconds{cluster=%q,node=%q,device=%q,condition=%q,part=%q}` ' +
-  '$labels.cluster $labels.node $labels.device $labels.condition $labels.part) }} since {{ . | value | humanizeTimestamp }}{{ end }}.{{ end }}';
+  '{{ if eq $labels.remedy "verify" }}It was seen before; no reading shows whether it still holds' +
+  `{{ range ${timeOfCondition('device_health_condition_unverified_since_timestamp_seconds')} }} since ${TIME}{{ end }}. {{ end }}`;
 
 /** Template text: the sentence of the alert's label `remedy`. */
 export const REMEDY = `{{ ${Object.entries(REMEDY_TEXTS)

@@ -68,6 +68,7 @@ export const cases: readonly AlertCase[] = [
       summary: 'GPU 3 (NVIDIA H100, 0000:3b:00.0) on node n1 is out of service: GpuFallenOffBus.',
       holder: HOLDER,
       remedy: 'Drain and reboot the node.',
+      since: '2030-03-17 17:46:40 UTC',
       record_url: 'https://n1.devices.example/incidents/latest?device=GPU-1',
       runbook_url: 'https://n1.devices.example/docs/runbooks/devices.md?node=n1&device=GPU-1#deviceunhealthy',
     },
@@ -84,7 +85,7 @@ export const cases: readonly AlertCase[] = [
     labels: { ...ON_GPU, condition: 'RasFatal', ...labelsOf({ ...LOST, part: 'umc', remedy: 'verify' }), severity: 'critical' },
     annotations: {
       description:
-        'RasFatal (umc): FallenOff. docs/health.md links the page that explains the condition. It was seen before; no reading shows whether it still holds since 2030-03-17 17:46:40 +0000 UTC. The fault stays until an operator acts.',
+        'RasFatal (umc): FallenOff. It was seen before; no reading shows whether it still holds since 2030-03-17 17:46:40 UTC. The fault stays until an operator acts.',
       remedy: 'No reading shows it now: restore the mount, right or driver that shows it, or end it with device-agent health accept.',
     },
   },
@@ -103,8 +104,7 @@ export const cases: readonly AlertCase[] = [
     ...{ quietAt: 8, firesAt: 15, endedAt: 45 },
     labels: { ...ON_HCA, condition: 'PortDown', ...labelsOf(DOWN), severity: 'critical' },
     annotations: {
-      description:
-        'PortDown (1): LinkPolling. docs/health.md links the page that explains the condition. The device returns to service when the condition ends.',
+      description: 'PortDown (1): LinkPolling. The device returns to service when the condition ends.',
       holder: HOLDER,
       remedy: 'Check cable, transceiver and the remote port.',
     },

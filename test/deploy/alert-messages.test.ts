@@ -25,6 +25,7 @@ const LOST = {
     description: 'GpuFallenOffBus: FallenOff. The fault stays until an operator acts.',
     holder: 'Held by ml/train-0/main.',
     remedy: 'Drain and reboot the node.',
+    since: '2026-11-29 09:33:39 UTC',
     record_url: 'http://agent.example/incidents/latest?device=GPU-5e1f',
     runbook_url: 'http://agent.example/docs/runbooks/devices.md#deviceunhealthy',
   },
@@ -38,7 +39,7 @@ const HOT = {
 const TEXT = [
   'GpuFallenOffBus: FallenOff. The fault stays until an operator acts.',
   'Who: Held by ml/train-0/main.',
-  'Since: 2026-11-29 09:34 UTC',
+  'Since: 2026-11-29 09:33:39 UTC',
   'To do: Drain and reboot the node.',
   'Record: http://agent.example/incidents/latest?device=GPU-5e1f',
   'Runbook: http://agent.example/docs/runbooks/devices.md#deviceunhealthy',
@@ -137,7 +138,7 @@ describe.skipIf(!isThere)(`messages for people${isThere ? '' : ' (skipped: prome
     expect(last().text).toContain(`\n\n${LOST.annotations.summary}\n`);
     await send(...[LOST, HOT].map((alert) => ({ ...alert, endsAt: '2026-11-29T10:00:00Z' })));
     await eventually(() => expect(last().title).toMatch(/^Ended: /));
-    expect(last().text).toContain('From 2026-11-29 09:34 UTC to 2026-11-29 10:00 UTC\n');
+    expect(last().text).toContain('From 2026-11-29 09:33:39 UTC to 2026-11-29 10:00 UTC\n');
     expect(last().text).not.toContain('To do:');
   });
 });

@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { defined } from '../../src/model/defined.ts';
 import { PROMTOOLS, promtool } from '../support/promtool.ts';
-import { type AlertCase, cases } from './alert-cases.ts';
+import { type AlertCase, cases, told } from './alert-cases.ts';
 
 type Annotations = Readonly<Record<string, string>>;
 
@@ -67,11 +68,17 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** The agent of the node tells where its page is. */
-const pageOf = ({ cluster, node }: AlertCase['labels']): Readonly<Record<string, string>> =>
-  node === undefined
-    ? {}
-    : { [`device_agent_web_info{${cluster === undefined ? '' : `cluster="${cluster}",`}node="${node}",url="${PAGE}"}`]: '1x20000' };
+/** The agent of the node tells where its page is, and since when a condition holds. */
+function alsoTold({ cluster, node, device, condition, part }: AlertCase['labels']): Readonly<Record<string, string>> {
+  if (node === undefined) return {};
+  const of = defined({ cluster, node });
+  return {
+    [told('device_agent_web_info', { url: PAGE }, of)]: '1x20000',
+    ...(condition === undefined
+      ? {}
+      : { [told('device_health_condition_since_timestamp_seconds', defined({ device, condition, part }), of)]: '1900000000x20000' }),
+  };
+}
 const PAGE = 'https://n1.devices.example';
 
 /** promtool compares all annotations, so those that the case does not name are taken from the rule where they have no template. */
@@ -83,7 +90,7 @@ function testFile({ alert, series, every = '1m', quietAt, firesAt, endedAt, labe
     tests: [
       {
         interval: '1m',
-        input_series: Object.entries({ ...series, ...pageOf(labels) }).map(([name, values]) => ({ series: name, values })),
+        input_series: Object.entries({ ...series, ...alsoTold(labels) }).map(([name, values]) => ({ series: name, values })),
         alert_rule_test: [at(quietAt, []), at(firesAt, [{ exp_labels: labels, exp_annotations: annotations }]), at(endedAt, [])],
       },
     ],
@@ -99,7 +106,7 @@ describe.each(PROMTOOLS)('each alert is silent, fires and ends, $program$skipped
     write({});
     // The first run fails and prints the annotations, from which the second run takes those that the case does not name.
     const got = Object.fromEntries(
-      [...firingOf(file).matchAll(/(description|holder|record_url|remedy|runbook_url|summary)="((?:[^"\\]|\\.)*)"/g)].map(
+      [...firingOf(file).matchAll(/(description|holder|record_url|remedy|runbook_url|since|summary)="((?:[^"\\]|\\.)*)"/g)].map(
         ([, name, text]) => [name as string, JSON.parse(`"${text}"`) as string],
       ),
     );

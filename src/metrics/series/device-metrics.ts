@@ -36,6 +36,12 @@ export const deviceMetrics = {
     CONDITION_LABELS,
     'Verdict. `part` names the port, link or error code concerned, where a device can have the condition several times. `cause` names the condition of which this one is a consequence. `remedy` is `verify` while no reading shows whether the condition still holds, and else `none` while it recovers.',
   ),
+  conditionSince: gauge(
+    'device_health_condition_since_timestamp_seconds',
+    'Since when a condition holds.',
+    ['condition', 'part'],
+    'Verdict. Before `device_health_since_timestamp_seconds` where a condition counts only after a time.',
+  ),
   ignored: gauge(
     'device_health_condition_ignored',
     '1 while a condition holds that the configuration ignores on this device.',
@@ -95,10 +101,11 @@ function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
     if (transitions !== undefined) page.add(deviceMetrics.transitions, label, transitions[one] ?? 0, labels);
   }
   for (const condition of conditions) {
-    const { type, instance, unverifiedSinceMs } = condition;
+    const { type, instance, sinceMs: heldSinceMs, unverifiedSinceMs } = condition;
     page.add(deviceMetrics.condition, joinLabels(label, conditionLabels(condition)), 1);
-    if (unverifiedSinceMs !== undefined)
-      page.add(deviceMetrics.unverifiedSince, joinLabels(label, labelText({ condition: type, part: instance })), unverifiedSinceMs / 1_000);
+    const name = joinLabels(label, labelText({ condition: type, part: instance }));
+    page.add(deviceMetrics.conditionSince, name, heldSinceMs / 1_000);
+    if (unverifiedSinceMs !== undefined) page.add(deviceMetrics.unverifiedSince, name, unverifiedSinceMs / 1_000);
   }
   for (const key of unchecked) {
     const [condition, ...part] = key.split('/');
