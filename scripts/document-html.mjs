@@ -8,7 +8,7 @@ const filled = (code) =>
   escaped(code)
     .replace(/\$(NODE|DEVICE|POD)\b/g, (text, name) => `<var data-fill="${name.toLowerCase()}">${text}</var>`)
     .replace(/(?<=\bNODE=|\bnode=&quot;)n1(?=\s|&quot;|$)/g, '<var data-fill="node">n1</var>')
-    .replace(/(?<=\bDEVICE=|\bdevice=&quot;)GPU-1(?=\s|&quot;|$)/g, '<var data-fill="device">GPU-1</var>');
+    .replace(/(?<=\bDEVICE=|\bdevice=&quot;)(?:GPU-1|mlx5_0)(?=\s|&quot;|$)/g, '<var data-fill="device">$&</var>');
 /** What people run or paste; an example of an answer is neither. */
 const isForCopy = (text, lang) => lang === 'promql' || /^(?:kubectl|helm|device-agent|NODE=|sudo|curl|systemctl|nvidia-smi) ?/m.test(text);
 /** The anchor that GitHub gives a heading, so that one address of a section is right in both places. */
@@ -24,8 +24,9 @@ const marked = new Marked({
       return `<h${depth} id="${anchorOf(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
     },
     code({ text, lang }) {
-      const code = `<code>${filled(text)}</code>`;
-      return isForCopy(text, lang) ? `<div class="cmd">${code}</div>\n` : `<pre tabindex="0">${code}</pre>\n`;
+      return isForCopy(text, lang)
+        ? `<div class="cmd"><code>${filled(text)}</code></div>\n`
+        : `<pre tabindex="0"><code>${escaped(text)}</code></pre>\n`;
     },
     codespan({ text }) {
       return `<code>${filled(text)}</code>`;

@@ -22,8 +22,8 @@ export const HOLDER_OF_DEVICE = holderText('Held by ', HELD, OF_DEVICE, HELD_BEF
 export const DEVICE_NAME =
   '{{ $index := query (printf `max by (index) (device_nvidia_info{cluster=%q,node=%q,device=%q,index!=""})` $labels.cluster $labels.node $labels.device) }}' +
   '{{ if $index }}GPU {{ (first $index).Labels.index }}{{ else }}{{ $labels.device }}{{ end }}' +
-  '{{ range query (printf `topk(1, max by (model, pci_address) (device_info{cluster=%q,node=%q,device=%q}))` $labels.cluster $labels.node $labels.device) }}' +
-  '{{ $model := .Labels.model }}{{ $address := .Labels.pci_address }}{{ if eq $address $labels.device }}{{ $address = "" }}{{ end }}' +
+  '{{ range query (printf `topk(1, max by (model, product, pci_address) (device_info{cluster=%q,node=%q,device=%q}))` $labels.cluster $labels.node $labels.device) }}' +
+  '{{ $model := or .Labels.product .Labels.model }}{{ $address := .Labels.pci_address }}{{ if eq $address $labels.device }}{{ $address = "" }}{{ end }}' +
   '{{ if or $model $address }} ({{ $model }}{{ if and $model $address }}, {{ end }}{{ $address }}){{ end }}{{ end }}';
 
 /** Template text: the query by which the page of a runbook has the names of the alert in its commands. */

@@ -95,7 +95,10 @@ export class OccupancyTracker {
       const kinHolders = kin.of(key).flatMap((other) => holdersOf.get(other) ?? []);
       const all = kinHolders.length === 0 ? holders : [...holders, ...kinHolders];
       const held = holdingPods(all, inCheckpoint, pods);
-      const lastHolders = areHoldersKnown ? lastHoldersAfter(before?.lastHolders, held, now) : before?.lastHolders;
+      // Who holds the whole does not hold each of its parts.
+      const withParts = [...holders, ...kin.parts(key).flatMap((part) => holdersOf.get(part) ?? [])];
+      const ofWhole = withParts.length === all.length ? held : holdingPods(withParts, inCheckpoint, pods);
+      const lastHolders = areHoldersKnown ? lastHoldersAfter(before?.lastHolders, ofWhole, now) : before?.lastHolders;
       const heldNow = areHoldersKnown ? heldAfter(before?.held, held, now) : before?.held;
       const work = workAfter(before?.work, record, spec, idle[device.family]);
       const seen = current === undefined || isUnread ? undefined : memoryAndPorts(current.readings);

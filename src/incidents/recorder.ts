@@ -185,7 +185,11 @@ export class IncidentRecorder {
     if (now.every((one) => known.has(conditionName(one)))) return;
     const names = new Set(now.map(conditionName));
     const ended = (after.conditions ?? []).filter((one) => !names.has(conditionName(one)));
-    this.#update(open, cleaned({ after: { ...after, conditions: [...now, ...ended] } }));
+    const conditions = [...now, ...ended];
+    const counted = new Set(conditions.map(conditionName));
+    const { pending = [], ...judged } = after;
+    const waiting = pending.filter((one) => !counted.has(conditionName(one)));
+    this.#update(open, cleaned({ after: { ...judged, conditions, ...(waiting.length === 0 ? {} : { pending: waiting }) } }));
   }
 
   /** Another device that fails a moment later may have the same cause, so it is added to the records of this moment. */

@@ -542,6 +542,17 @@ describe('a held device without a port', () => {
     expect(node.pass(10, at([1])), 'ends with a port').toEqual([]);
   });
 
+  it('remembers who held a part also for its whole, and who held the whole not for each part', () => {
+    const vf = device({ family: 'infiniband', id: 'mlx5_5', kind: 'vf', parent: 'mlx5_0' });
+    const lastOf = (first: Device, second: Device, deviceId: string) => {
+      const node = new Node();
+      node.pass(20, at([0], { devices: [first, second], held: [given(1, { resource: 'rdma/hca', deviceId })] }));
+      node.pass(20, at([0], { devices: [first, second], held: [] }));
+      return node.last?.lastHolders?.pods.map(({ pod }) => pod) ?? [];
+    };
+    expect([lastOf(HCA, vf, 'mlx5_5'), lastOf(vf, HCA, 'mlx5_0'), lastOf(vf, HCA, 'mlx5_5')]).toEqual([['w-1'], [], ['w-1']]);
+  });
+
   it('tells the owner of a function to enable its port', () => {
     const vf = { ...HCA, kind: 'vf', parent: 'mlx5_9' };
     const node = new Node();

@@ -43,7 +43,7 @@ const TEXT = [
   'To do: Drain and reboot the node.',
   'Record: http://agent.example/incidents/latest?device=GPU-5e1f',
   'Runbook: http://agent.example/docs/runbooks/devices.md#deviceunhealthy',
-  'Evidence: kubectl -n device-agent exec $(kubectl -n device-agent get pods -l app.kubernetes.io/name=device-agent --field-selector spec.nodeName=gpu-17 -o name) -- device-agent health -o text --device=GPU-5e1f',
+  'Evidence: kubectl -n device-agent exec $(kubectl -n device-agent get pods -l app.kubernetes.io/name=device-agent --field-selector spec.nodeName=gpu-17 -o name) -- device-agent incidents GPU-5e1f',
 ].join('\n');
 
 describe.skipIf(!isThere)(`messages for people${isThere ? '' : ' (skipped: prometheus-alertmanager is not installed)'}`, () => {

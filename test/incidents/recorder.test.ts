@@ -217,12 +217,16 @@ describe('a record of an incident', () => {
       const [condition = ''] = types;
       const { to: _, from: __, ...event } = changed('healthy', 'unhealthy', atMs);
       const events = atMs === T0 ? [changed('healthy', 'unhealthy', atMs)] : [{ ...event, transition: 'raised' as const, condition }];
-      step(atMs, [bad({ verdict: { ...verdict('unhealthy', T0), conditions }, readAtMs: atMs })], events);
+      const pending = atMs === T0 ? [{ ...named('Lost', T0), countsAtMs: T0 + 2_000 }] : [];
+      step(atMs, [bad({ verdict: { ...verdict('unhealthy', T0), conditions, pending }, readAtMs: atMs })], events);
       return (records()[0] as IncidentRecord).after.conditions?.map(({ type }) => type);
     };
     step(T0 - 10_000, [state()]);
+    const waiting = () => records()[0]?.after.pending?.map(({ type }) => type);
     expect(told(T0, ['Error'])).toEqual(['Error']);
+    expect(waiting()).toEqual(['Lost']);
     expect(told(T0 + 2_000, ['Lost', 'Error']), 'the device is gone a moment later').toEqual(['Lost', 'Error']);
+    expect(waiting(), 'it waits no more').toBeUndefined();
     expect(told(T0 + 30_000, ['Other', 'Error']), 'what ended stays').toEqual(['Other', 'Error', 'Lost']);
     expect(told(T0 + 90_000, ['Late', 'Error'])).toEqual(['Other', 'Error', 'Lost']);
     expect(records()).toHaveLength(1);

@@ -199,7 +199,7 @@ export function incidentsPage(of: IncidentFacts, frame: PageFrame): string {
       : html`${open.length === 0 ? undefined : card('Open', nodeTable(open, nowMs), 'the device is still not well')}${
           others.length === 0 ? undefined : card('Earlier', nodeTable(others, nowMs))
         }${card('By device', deviceTable(of.incidents, all, nowMs), 'of the kept records')}`;
-  const body = html`${titleHtml(['/', 'Devices'], 'Incidents', html`${faults} open, ${others.length} earlier`)}
+  const body = html`${titleHtml(['/', 'Devices'], 'Incidents', html`${faults} open${open.length === faults ? undefined : ` (with parts ${open.length})`}, ${others.length} earlier`)}
 <p class="soft">Each time at which the verdict on a device got worse or unknown, with holders, readings and kernel log.${unread > 0 ? ` A later version of the agent wrote ${unread} more.` : undefined}</p>
 ${part('incidents', html`<div class="stack">${list}</div>`)}`;
   return document(frame, { title: 'Incidents', at: '/incidents', body, json: '/api/incidents', liveness: 'reload' });

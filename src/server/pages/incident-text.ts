@@ -1,6 +1,7 @@
 import { metricTitle, readingText } from '../../board/units.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import {
+  beganAt,
   holdersHit,
   type IncidentChange,
   type IncidentCondition,
@@ -12,6 +13,7 @@ import {
 } from '../../incidents/record.ts';
 import { conditionName } from '../../model/condition-text.ts';
 import { defined } from '../../model/defined.ts';
+import { durationText } from '../../model/duration.ts';
 import type { Remedy } from '../../model/health.ts';
 import type { Labels } from '../../model/metric.ts';
 import { oneLine } from '../../model/one-line.ts';
@@ -40,10 +42,15 @@ export function incidentText(record: IncidentRecord): string {
     .join('');
 }
 
-function happened({ device, changes, furtherChanges, suppressed, after, before, others, time, missingSince }: IncidentRecord): string[] {
+function happened(record: IncidentRecord): string[] {
+  const { device, changes, furtherChanges, suppressed, after, before, others, time, missingSince } = record;
+  const began = beganAt(record);
   const [first, ...later] = changes;
   return [
     `${clock(time)}: ${device.key} ${stateWords(before.state, first?.to ?? after.state)}.`,
+    ...(began === time
+      ? []
+      : [`Its fault began at ${clock(began)} and counted after ${durationText(Date.parse(time) - Date.parse(began))}.`]),
     ...(missingSince === undefined ? [] : [`The device is missing since ${clock(missingSince)}.`]),
     ...conditionLines('', after.conditions ?? []),
     ...conditionLines('not yet counted: ', after.pending ?? []),

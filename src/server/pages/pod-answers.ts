@@ -34,7 +34,7 @@ export interface HitRecord {
 
 /** The four questions of the team that owns a pod. What was not read has no answer. */
 export const podAnswers = (facts: PodFacts, nowMs: number): Html =>
-  html`<div class="answers">${[wellAnswer(facts, nowMs), moveAnswer(facts.waiting, nowMs), nearAnswer(facts.localities, facts.unfound), usedAnswer(facts.usage)]}</div>`;
+  html`<div class="answers">${[wellAnswer(facts, nowMs), moveAnswer(facts, nowMs), nearAnswer(facts), usedAnswer(facts.usage)]}</div>`;
 
 type Mood = 'ok' | 'mind' | 'bad' | '';
 
@@ -49,8 +49,8 @@ function wellAnswer({ rows, unfound, usage, incidents }: PodFacts, nowMs: number
     const endedAtMs = Math.max(...usage.map((one) => one.endedAtMs ?? Number.POSITIVE_INFINITY));
     const ended = Number.isFinite(endedAtMs) ? html`Ended ${clock(timeText(endedAtMs), nowMs)}` : undefined;
     return incidents.length === 0
-      ? answer(question, '', ended ?? 'It holds none', ended && 'No record tells of a fault that hit it.')
-      : answer(question, 'bad', html`${ended ?? 'It holds none'}, hit by:`, hitLinks(incidents));
+      ? answer(question, '', ended ?? 'It holds none now', ended && 'No record tells of a fault that hit it.')
+      : answer(question, 'bad', html`${ended ?? 'It holds none now'}, hit by:`, hitLinks(incidents));
   }
   const state = appearanceOf(worst);
   const since = appearedAt(worst);
@@ -87,11 +87,17 @@ function hitLinks(incidents: readonly HitRecord[]): Html {
   return html`${links}${incidents.length > MOST_HITS ? `, and ${incidents.length - MOST_HITS} more` : undefined}`;
 }
 
-function moveAnswer(waiting: readonly ContainerWaiting[], nowMs: number): Html {
+/** The proof of an answer about a pod that has ended or gave its devices back. */
+const HOLDS_NONE = 'It holds no device now.';
+const holdsNone = ({ rows, unfound }: PodFacts): boolean => rows.length === 0 && unfound === 0;
+
+function moveAnswer(facts: PodFacts, nowMs: number): Html {
+  const { waiting } = facts;
   const question = 'Does it move?';
   const rank = ({ state }: ContainerWaiting): number => ['stalled', 'waiting', 'unknown', 'not-waiting'].indexOf(state);
   const [worst] = waiting.toSorted((a, b) => rank(a) - rank(b));
-  if (worst === undefined) return answer(question, '', 'Not judged', 'Only a container with a GPU is judged.');
+  if (worst === undefined)
+    return answer(question, '', 'Not judged', holdsNone(facts) ? HOLDS_NONE : 'Only a container with a GPU is judged.');
   const { state, lastProgressMs, stepSeconds } = worst;
   const ago =
     lastProgressMs === undefined ? '' : `, ${durationText(Math.max(0, Math.floor((nowMs - lastProgressMs) / 1_000)) * 1_000)} ago`;
@@ -106,8 +112,10 @@ function moveAnswer(waiting: readonly ContainerWaiting[], nowMs: number): Html {
   );
 }
 
-function nearAnswer(localities: readonly ContainerLocality[], unfound: number): Html {
+function nearAnswer(facts: PodFacts): Html {
+  const { localities, unfound } = facts;
   const question = 'Is its GPU near its NIC?';
+  if (holdsNone(facts)) return answer(question, '', 'Not judged', HOLDS_NONE);
   const paths = localities.flatMap(({ nicPath }) => nicPath ?? []);
   const farthest = paths.toSorted(comparePaths).at(-1);
   if (localities.every(({ nics }) => nics.length === 0)) {

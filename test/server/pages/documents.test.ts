@@ -35,7 +35,7 @@ it('puts the names of the link into commands and queries, and passes them on to 
   const text = words(found);
   expect(text).toContain('--field-selector spec.nodeName=gpu-7 -o name) -- device-agent health -o text --device=0000:3b:00.0');
   expect(text).toContain('device_health_condition{node="gpu-7",device="0000:3b:00.0"}');
-  expect(text).not.toMatch(/\$(?:NODE|DEVICE|POD)\b/);
+  expect(text).not.toMatch(/\$(?:NODE|DEVICE|POD)\b|mlx5_0/);
   expect(found).toContain('href="README.md?node=gpu-7&amp;device=0000%3A3b%3A00.0#remedies"');
 });
 

@@ -117,7 +117,7 @@ it('counts a fault once: a part that only has the fault of its whole stands belo
   const board = boardOf(seen, { nowMs, incidents });
   const frame = { version: '1', node: 'n', telemetryPath: '/metrics', hasApi: true, isLive: true, pathOf: () => undefined, board, nowMs };
   const markup = incidentsPage({ incidents, events: [], snapshot: seen, board, nowMs }, frame);
-  expect(markup).toContain('1 open, 0 earlier');
+  expect(markup).toContain('1 open (with parts 2), 0 earlier');
   const open = rowsOf(markup).filter(({ length }) => length === 8);
   expect(open.map((cells) => [cells[0], cells[1], cells[4]])).toEqual([
     ['11:55:00', 'whole', 'open for 5 min'],

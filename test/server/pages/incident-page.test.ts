@@ -160,7 +160,9 @@ describe('what to do now', () => {
 
 it('has the time at which the fault began, and says why the verdict is younger', () => {
   const hot = { type: 'TooHot', severity: 'degraded' as const, reason: 'Heat', message: 'hot', remedy: 'none' as const, since: at(-10) };
-  const markup = page({ after: { state: 'degraded', conditions: [hot] } });
+  const late = { after: { state: 'degraded' as const, conditions: [hot] } };
+  const markup = page(late);
+  expect(incidentText(record(late))).toContain('Its fault began at 2026-11-23 19:59:50 UTC and counted after 30 s.\n');
   expect(markup.replaceAll(/<[^>]*>/g, '')).toContain('a had TooHot at 19:59:50 UTC');
   expect(markup).toContain('counted after 30 s, at 20:00:20');
   expect(lanesOf(markup)[0]).toEqual(['Verdict', 'counted after 30 s']);
