@@ -81,6 +81,7 @@ describe('the page of devices', () => {
     const named = (name: string) => ({ name, problems: [], conditions });
     started = await start({ snapshot: () => snapshot, parts: { families: [named('absent'), named('toy')] } });
     const text = await (await fetch(`${started.url}/conditions`)).text();
+    expect(text.match(/<h3>/g), 'what both families have in the same words is there once').toHaveLength(conditions.length);
     expect(text.indexOf('id="toy.')).toBeGreaterThan(0);
     expect(text.indexOf('id="toy.')).toBeLessThan(text.indexOf('id="absent.'));
   });

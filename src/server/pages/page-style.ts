@@ -46,7 +46,7 @@ h2 { font-size: var(--text); font-weight: 650; }
 .head .soft { font-size: var(--small); }
 .head > :last-child:not(:first-child) { margin-left: auto; }
 .body { display: grid; gap: .3rem; padding: 0 .75rem .7rem; }
-article { overflow-wrap: anywhere; padding: .3rem .75rem; } article:target { outline: 2px solid var(--link); }
+article { overflow-wrap: anywhere; padding: .3rem .75rem; } article:has(:target) { outline: 2px solid var(--link); }
 article h3 { font-size: var(--text); } article p { max-width: 60rem; }
 pre { margin: 0; padding: 0 .75rem .75rem; font: .94em/1.45 var(--mono); white-space: pre-wrap; overflow-wrap: anywhere; }
 .prose { display: grid; grid-template-columns: minmax(0, 1fr); gap: .6rem; padding: .6rem .75rem; } .prose > :is(p, ul, ol) { max-width: 60rem; overflow-wrap: anywhere; } .prose h2 { font-size: var(--lead); margin-top: .8rem; }

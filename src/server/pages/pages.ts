@@ -17,16 +17,12 @@ import { devicePath, incidentPath, latestIncidentPath } from '../../board/paths.
 import { pictureHtml } from '../../board/places-html.ts';
 import { TREND_MS } from '../../board/trend.ts';
 import { type BoardView, DEFAULT_VIEW, parseView, VIEW_PARAMETERS, viewOf, viewQuery } from '../../board/view.ts';
-import { REMEDY_TEXTS } from '../../board/words.ts';
 import { isOfDevice } from '../../incidents/by-device.ts';
 import type { ReadingHistoryStore } from '../../incidents/history.ts';
 import type { ListedIncident } from '../../incidents/record.ts';
 import type { PluginStats } from '../../model/agent-stats.ts';
-import type { ActivitySpec } from '../../model/declaration.ts';
-import { durationText } from '../../model/duration.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import { hardwareKey } from '../../model/hardware.ts';
-import type { ConditionSpec } from '../../model/health.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import type { ReportUsage } from '../api/usage.ts';
@@ -45,13 +41,14 @@ import {
 import type { IncidentSource } from '../parts.ts';
 import { agentPage } from './agent-page.ts';
 import { createAssets } from './assets.ts';
+import { conditionsPage, type DeclaredFamily } from './conditions-page.ts';
 import { devicePage } from './device-page.ts';
 import { createDocuments, DOCUMENTS_PATH } from './documents.ts';
 import { errorPage } from './error-page.ts';
 import { type IncidentFacts, incidentsPage } from './incident-list.ts';
 import { incidentPage } from './incident-page.ts';
 import { incidentText } from './incident-text.ts';
-import { card, document, facts, type PageFrame, titleHtml } from './page-parts.ts';
+import { document, facts, type PageFrame, titleHtml } from './page-parts.ts';
 import { podPage } from './pod-page.ts';
 import { protect } from './protect.ts';
 import { usagePage } from './usage-page.ts';
@@ -249,12 +246,6 @@ function overviewPage(board: Board | undefined, view: BoardView, trendOf: Trends
   return document(frame, { at: `/${at}`, body, json: '/api/v1/devices', liveness: 'board' });
 }
 
-interface DeclaredFamily {
-  readonly name: string;
-  readonly conditions?: readonly ConditionSpec[];
-  readonly activity?: ActivitySpec;
-}
-
 /** The family of accelerators of the node: its devices have engines. Undefined when there is none, or more than one. */
 function acceleratorOf(families: readonly DeclaredFamily[], board: Board | undefined): string | undefined {
   const here = new Set(board?.devices.map(({ family }) => family));
@@ -269,18 +260,3 @@ function ownFirst<T extends DeclaredFamily>(families: readonly T[], board: Board
 }
 
 /** What each condition means and what to do, from the declarations of the families. */
-function conditionsPage(families: readonly DeclaredFamily[], frame: PageFrame): string {
-  const body = html`${titleHtml(['/', 'Devices'], 'Conditions', html`the declared defaults; the policy of this agent can differ`)}
-${families.map(({ name, conditions = [] }) => (conditions.length === 0 ? undefined : card(name, html`${conditions.map((condition) => entry(name, condition))}`)))}`;
-  return document(frame, { title: 'Conditions', body, liveness: 'none' });
-}
-
-function entry(family: string, { type, class: kind, severity, meaning, remedy, source, forMs = 0, recoveryMs = 0 }: ConditionSpec): Html {
-  const times = [
-    forMs > 0 ? `It counts after ${durationText(forMs)}.` : undefined,
-    recoveryMs > 0 ? `It ends after ${durationText(recoveryMs)} without it.` : undefined,
-  ].filter((text) => text !== undefined);
-  return html`<article id="${family}.${type}"><h3>${type} <small>${severity}, ${kind}</small></h3><p>${meaning} ${times.join(' ')}</p>${
-    REMEDY_TEXTS[remedy] === undefined ? undefined : html`<p><b>${REMEDY_TEXTS[remedy]}</b></p>`
-  }<p><small>Source: ${source}</small></p></article>\n`;
-}
