@@ -1,5 +1,5 @@
 /**
- * Makes the pictures of the README from the demo: pages in Debian's chromium, and the terminal as it is drawn. `npm run pictures` builds first.
+ * Makes the pictures of the documentation from the demo: pages in Debian's chromium, and the terminal as it is drawn. `npm run pictures` builds first.
  * Each picture is small enough for a repository.
  */
 import { spawn, spawnSync } from 'node:child_process';
@@ -62,6 +62,7 @@ try {
     await picture(`overview-${colorScheme}`, colorScheme, '/');
     await picture(`device-${colorScheme}`, colorScheme, `/devices/nvidia/${SICK}`);
   }
+  await picture('placement', 'light', '/?group=placement');
   spawnSync(process.execPath, [MAIN, 'demo', 'fault', 'clear'], { env, stdio: 'inherit' });
   const holder = await holderOf(LOST);
   spawnSync(process.execPath, [MAIN, 'demo', 'fault', 'xid79', LOST], { env, stdio: 'inherit' });
@@ -70,6 +71,10 @@ try {
   await until('a record of the lost GPU', async () => (await incidents()).some(({ device }) => JSON.stringify(device).includes(LOST)));
   const { id } = (await incidents()).find(({ device }) => JSON.stringify(device).includes(LOST));
   const paths = ['/', `/devices/nvidia/${LOST}`, `/incidents/${id}`, `/pods/${holder}`];
+  await picture('incident', 'light', paths[2]);
+  await picture('incidents', 'light', '/incidents');
+  await picture('pod', 'light', paths[3]);
+  await picture('usage', 'light', '/usage');
   const story = [{ png: before, seconds: 2 }];
   for (const path of paths) story.push({ png: await frame(path), seconds: 3.5 });
   writeFileSync(join(TO, 'story.png'), apngOf(story));
