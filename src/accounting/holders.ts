@@ -71,8 +71,8 @@ export function holdersOf(allocations: readonly Allocation[], uidOf: UsageInput[
 }
 
 /**
- * The holders of a device with its users. Users divide what delegating holders hold, or a device that nobody holds. Beside other holders a user
- * has no share. The shares add up to 1.
+ * The holders of a device, and its users: containers that use it without holding it. They divide the share of holders that delegate, or the
+ * whole of a device without a holder; beside holders that do not delegate they have the share 0. The shares add up to 1.
  */
 export function withUsers(
   holders: readonly Holder[],

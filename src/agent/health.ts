@@ -162,7 +162,7 @@ export class HealthService {
   }
 
   /**
-   * Registers what must be on disk before the state that knows the latest events. After a kill in between, the events come again. The
+   * Registers what must be on disk before the state that contains the latest events. After a kill in between, the events come again. The
    * promise must not reject.
    */
   beforeSave(callback: () => Promise<void>): void {

@@ -128,7 +128,7 @@ export class Succession {
   /** Leaves everything to a newer agent, until that ends. */
   async give({ save, settled, resumed }: Succeeded, ended: Promise<void>): Promise<TakeOverAnswer> {
     if (!this.lease.isHeld) return { refused: 'another agent takes over already' };
-    // The socket can become its own between the look and the question.
+    // The socket can become its own between the check and the question.
     if (this.#isAsking) return { refused: 'this agent is about to take over itself' };
     await save();
     this.lease.give();

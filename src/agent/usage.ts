@@ -35,9 +35,9 @@ export class AccountingService {
   #onDisk: Usage | undefined;
   #latest: Snapshot | undefined;
   #onKept: (snapshot: Snapshot) => void = () => {};
-  #steppedMs = 0;
+  #snapshotAtMs = 0;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
-  /** A node on which no container holds a device writes nothing: the times of an empty state mean nothing. */
+  /** The disk has an empty state already: it is not written again while no container holds a device. */
   #isEmptyOnDisk = false;
   readonly #writes = new SingleFlight(() => this.#write());
   #cancel: (() => void) | undefined;
@@ -90,10 +90,10 @@ export class AccountingService {
   /** Must be called after each snapshot. Saves it soon, once in an interval. */
   published(snapshot: Snapshot): void {
     this.#latest = snapshot;
-    this.#steppedMs = this.#clock.monotonic();
+    this.#snapshotAtMs = this.#clock.monotonic();
     if (this.#file === undefined) this.#onKept(snapshot);
     if (this.#file === undefined || this.#isClosed) return;
-    const dueInMs = this.#writtenAtMs + this.#intervalMs - this.#steppedMs;
+    const dueInMs = this.#writtenAtMs + this.#intervalMs - this.#snapshotAtMs;
     this.#cancel ??= this.#clock.after(Math.max(SETTLE_MS, dueInMs), () => {
       this.#cancel = undefined;
       void this.save();
@@ -124,7 +124,7 @@ export class AccountingService {
   async #write(): Promise<void> {
     const [file, snapshot] = [this.#file as SavedStateFile, this.#latest as Snapshot];
     this.#writtenAtMs = this.#clock.monotonic();
-    const agoMs = this.#writtenAtMs - this.#steppedMs;
+    const agoMs = this.#writtenAtMs - this.#snapshotAtMs;
     const times = { savedAtMs: this.#clock.now() - agoMs, sinceBootMs: this.#clock.sinceBoot() - agoMs };
     const saved: SavedUsage = { times, ...this.accounts.state(), waiting: this.waiting.state() };
     const { isHeld } = this.#lease;

@@ -7,6 +7,7 @@ import { crashLines } from './crash-log.ts';
 import { type KernelSearch, LineCollector } from './kernel-log.ts';
 import type { KernelPart } from './record.ts';
 
+/** The lines about the devices, from the log of this boot and from what a crash left. */
 function search({ path, procfs, crashes, devices }: KernelSearch): readonly KernelPart[] {
   const collector = new LineCollector(devices);
   const bootTimeMs = parseBootTimeMs(new Tree(procfs).text('stat') ?? '');

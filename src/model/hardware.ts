@@ -21,7 +21,7 @@ function placeKey({ family, parent, pciAddress }: Named): string | undefined {
 const isNameless = ({ id, identity, pciAddress }: Identified): boolean => typeof identity !== 'string' && id === pciAddress;
 
 /**
- * Keys of what is remembered of devices that are listed at the same time. Devices that report the same identity are remembered apart, and
+ * Keys of what is remembered of devices that are listed at the same time. Devices that report the same identity have a key each, and
  * each starts with what is remembered of the identity.
  */
 export class HardwareKeys {

@@ -60,7 +60,7 @@ const NO_LISTENER: StreamListener = { opened() {}, ended() {} };
 
 /** The kubelet's own timeout for `PreStartContainer` is 30 s. */
 const REFRESH_LIMIT_MS = 10_000;
-/** A process that reaches the socket can call without limit, and a read can start a program. A container waits this time at most. */
+/** A process that reaches the socket can call without limit, and a read can start a program. A read within this time after the last one waits. */
 const REFRESH_SPACING_MS = 2_000;
 
 /** The five v1beta1 methods for one resource. It lives longer than its servers; each new server gets the same methods. */
@@ -178,7 +178,7 @@ export class PluginService {
     }
   }
 
-  /** Of a pool, the container gets each device, so one dirty device is enough. */
+  /** A container gets every device of a pool, so one dirty device is enough. */
   #refuseDirty(granted: readonly Offer[], askedMs: number): void {
     const { offers, whyDirty = () => 'nothing is known of its processes' } = this.#parts;
     const keys = new Map(granted.flatMap(({ id, devices }) => devices.map((state) => [state.key, id] as const)));

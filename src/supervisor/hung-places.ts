@@ -35,7 +35,7 @@ export class HungPlaces {
     return this.#all.has(place);
   }
 
-  /** A library works with the place: a probe decides at its start which devices it leaves out. */
+  /** A call of a vendor's library hangs there. Such a probe leaves devices out only when it starts. */
   isOfLibrary(place: string): boolean {
     return this.#all.get(place)?.step.kind === 'call';
   }

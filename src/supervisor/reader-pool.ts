@@ -94,7 +94,7 @@ interface ReaderSlot {
 export class ReaderPool {
   readonly #clock: Clock;
   readonly #start: StartReader;
-  readonly #lanes = new Map<string, ReaderSlot>();
+  readonly #slots = new Map<string, ReaderSlot>();
   /** The latest job of each family. */
   readonly #jobs = new Map<string, Job>();
   readonly #leaving = new Set<Reader>();
@@ -128,29 +128,29 @@ export class ReaderPool {
     const name = job.isTrial === true ? `${job.family} again` : job.isApart ? job.family : SHARED;
     if (job.isTrial !== true) {
       this.#jobs.set(job.family, job);
-      for (const other of [SHARED, job.family]) if (other !== name) this.#leave(this.#lanes.get(other), job.family);
+      for (const other of [SHARED, job.family]) if (other !== name) this.#leave(this.#slots.get(other), job.family);
     }
-    const lane: ReaderSlot = this.#lanes.get(name) ?? { name, hosted: new Map(), queue: [] };
-    this.#lanes.set(name, lane);
+    const slot: ReaderSlot = this.#slots.get(name) ?? { name, hosted: new Map(), queue: [] };
+    this.#slots.set(name, slot);
     return new Promise((resolve) => {
-      lane.queue.push({ job, settle: resolve });
-      this.#next(lane);
+      slot.queue.push({ job, settle: resolve });
+      this.#next(slot);
     });
   }
 
   /** The family is not read any more. */
   leave(family: string): void {
-    for (const lane of this.#lanes.values()) this.#leave(lane, family);
+    for (const slot of this.#slots.values()) this.#leave(slot, family);
   }
 
   /** Ends all readers. Resolves after `graceMs` at the latest: a reader that sleeps in the kernel ends after the agent. */
   async close(graceMs: number): Promise<void> {
     this.#isClosed = true;
-    for (const lane of this.#lanes.values()) {
-      for (const { settle } of lane.queue.splice(0)) settle({ end: 'closed', startedMs: 0 });
-      const { reader, run } = lane;
-      if (run !== undefined) this.#settle(lane, { end: 'closed' });
-      lane.reader = undefined;
+    for (const slot of this.#slots.values()) {
+      for (const { settle } of slot.queue.splice(0)) settle({ end: 'closed', startedMs: 0 });
+      const { reader, run } = slot;
+      if (run !== undefined) this.#settle(slot, { end: 'closed' });
+      slot.reader = undefined;
       if (reader === undefined) continue;
       this.#leaving.add(reader);
       if (run === undefined) reader.end();
@@ -164,13 +164,13 @@ export class ReaderPool {
     for (const reader of this.#leaving) reader.kill();
   }
 
-  #leave(lane: ReaderSlot | undefined, family: string): void {
-    if (lane?.hosted.delete(family) !== true) return;
-    const { reader } = lane;
+  #leave(slot: ReaderSlot | undefined, family: string): void {
+    if (slot?.hosted.delete(family) !== true) return;
+    const { reader } = slot;
     if (reader === undefined) return;
-    if (lane.hosted.size > 0) reader.send({ family });
+    if (slot.hosted.size > 0) reader.send({ family });
     else {
-      lane.reader = undefined;
+      slot.reader = undefined;
       this.#dismiss(reader);
     }
   }
@@ -184,45 +184,45 @@ export class ReaderPool {
     });
   }
 
-  #next(lane: ReaderSlot): void {
-    const task = lane.run === undefined && !this.#isClosed ? lane.queue.shift() : undefined;
+  #next(slot: ReaderSlot): void {
+    const task = slot.run === undefined && !this.#isClosed ? slot.queue.shift() : undefined;
     if (task === undefined) return;
     const { job } = task;
     const nowMs = this.#clock.monotonic();
     const run: Run = { ...task, id: this.#nextRun++, startedMs: nowMs, timedFromMs: nowMs, cancelCheck: () => {} };
-    lane.run = run;
+    slot.run = run;
     let reader: Reader;
     try {
-      reader = lane.reader ??= this.#started(lane);
+      reader = slot.reader ??= this.#started(slot);
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
-      this.#settle(lane, { end: 'died', step: undefined, by: { how: message, isFromOutside: true, refused: code ?? message } });
+      this.#settle(slot, { end: 'died', step: undefined, by: { how: message, isFromOutside: true, refused: code ?? message } });
       return;
     }
-    const before = job.isFresh ? undefined : lane.hosted.get(job.family);
+    const before = job.isFresh ? undefined : slot.hosted.get(job.family);
     const start = before === undefined ? job.start() : undefined;
     if (start !== undefined) run.writesBefore = reader.position().writes;
-    lane.hosted.set(job.family, { receiver: before?.receiver ?? new CollectionReceiver(), job });
-    this.#watch(lane, run, reader, undefined);
+    slot.hosted.set(job.family, { receiver: before?.receiver ?? new CollectionReceiver(), job });
+    this.#watch(slot, run, reader, undefined);
     reader.send({ family: job.family, run: run.id, start, ids: job.ids, leftOut: job.leftOut, release: job.release });
   }
 
-  #started(lane: ReaderSlot): Reader {
+  #started(slot: ReaderSlot): Reader {
     const reader: Reader = this.#start({
-      received: (message) => this.#received(lane, reader, message),
-      ended: (end) => this.#ended(lane, reader, end),
+      received: (message) => this.#received(slot, reader, message),
+      ended: (end) => this.#ended(slot, reader, end),
     });
     return reader;
   }
 
   /** Checks the step of the reader every {@link CHECK_MS}. `before`: the number of its writes at the last check, and the time of the first check that found this number. */
-  #watch(lane: ReaderSlot, run: Run, reader: Reader, before: { readonly writes: number; readonly sinceMs: number } | undefined): void {
+  #watch(slot: ReaderSlot, run: Run, reader: Reader, before: { readonly writes: number; readonly sinceMs: number } | undefined): void {
     const dueMs = this.#clock.monotonic() + CHECK_MS;
     run.cancelCheck = this.#clock.after(CHECK_MS, () => {
       const nowMs = this.#clock.monotonic();
       if (nowMs - dueMs >= SUSPENDED_MS) {
         run.timedFromMs = nowMs;
-        this.#watch(lane, run, reader, undefined);
+        this.#watch(slot, run, reader, undefined);
         return;
       }
       const { writes, step } = reader.position();
@@ -233,21 +233,21 @@ export class ReaderPool {
         run.timedFromMs = nowMs;
       }
       const limitMs = run.writesBefore === undefined ? run.job.timeoutMs : Math.max(run.job.timeoutMs, START_MS);
-      if (!isStalled && nowMs - run.timedFromMs < limitMs) this.#watch(lane, run, reader, seen);
+      if (!isStalled && nowMs - run.timedFromMs < limitMs) this.#watch(slot, run, reader, seen);
       // This process may have been busy: first it takes the messages that wait.
       else
         reader.hear(() => {
-          if (lane.run !== run || lane.reader !== reader) return;
-          if (isStalled && reader.position().writes !== writes) this.#watch(lane, run, reader, undefined);
-          else this.#giveUp(lane, reader, { end: 'hung', step, isRunOverdue: !isStalled });
+          if (slot.run !== run || slot.reader !== reader) return;
+          if (isStalled && reader.position().writes !== writes) this.#watch(slot, run, reader, undefined);
+          else this.#giveUp(slot, reader, { end: 'hung', step, isRunOverdue: !isStalled });
         });
     });
   }
 
-  #giveUp(lane: ReaderSlot, reader: Reader, hung: Extract<Result, { end: 'hung' }>): void {
-    const { family } = (lane.run as Run).job;
-    lane.reader = undefined;
-    lane.hosted.clear();
+  #giveUp(slot: ReaderSlot, reader: Reader, hung: Extract<Result, { end: 'hung' }>): void {
+    const { family } = (slot.run as Run).job;
+    slot.reader = undefined;
+    slot.hosted.clear();
     this.#leaving.add(reader);
     reader.kill();
     this.#clock.after(REAP_MS, () => {
@@ -256,43 +256,43 @@ export class ReaderPool {
       this.#stuck.set(reader, stuck);
       for (const listener of this.#listeners) listener(stuck, false);
     });
-    this.#settle(lane, hung);
+    this.#settle(slot, hung);
   }
 
-  #received(lane: ReaderSlot, reader: Reader, message: FromReader): void {
+  #received(slot: ReaderSlot, reader: Reader, message: FromReader): void {
     if (message.kind === 'failed' && message.run === undefined) this.#jobs.get(message.family)?.erred(message.message);
-    if (lane.reader !== reader) return;
-    if (message.kind === 'wake') lane.hosted.get(message.family)?.job.wake();
-    const receiver = lane.run && lane.hosted.get(lane.run.job.family)?.receiver;
-    if (receiver === undefined || !('run' in message) || message.run !== lane.run?.id) return;
-    if (message.kind === 'failed') this.#settle(lane, { end: 'failed', message: message.message });
-    else if (message.kind === 'partial') this.#settle(lane, { end: 'partial', again: receiver.decodeReads(message.reads) });
-    else this.#settle(lane, { end: 'collected', collection: receiver.decode(message.collection), durationMs: message.durationMs });
+    if (slot.reader !== reader) return;
+    if (message.kind === 'wake') slot.hosted.get(message.family)?.job.wake();
+    const receiver = slot.run && slot.hosted.get(slot.run.job.family)?.receiver;
+    if (receiver === undefined || !('run' in message) || message.run !== slot.run?.id) return;
+    if (message.kind === 'failed') this.#settle(slot, { end: 'failed', message: message.message });
+    else if (message.kind === 'partial') this.#settle(slot, { end: 'partial', again: receiver.decodeReads(message.reads) });
+    else this.#settle(slot, { end: 'collected', collection: receiver.decode(message.collection), durationMs: message.durationMs });
   }
 
-  #ended(lane: ReaderSlot, reader: Reader, by: ReaderEnd): void {
+  #ended(slot: ReaderSlot, reader: Reader, by: ReaderEnd): void {
     this.#leaving.delete(reader);
     if (this.#leaving.size === 0) this.#whenLeft();
     const stuck = this.#stuck.get(reader);
     this.#stuck.delete(reader);
     if (stuck !== undefined) for (const listener of this.#listeners) listener(stuck, true);
-    if (lane.reader !== reader) return;
-    lane.reader = undefined;
-    const jobs = [...lane.hosted.values()].map(({ job }) => job);
-    lane.hosted.clear();
+    if (slot.reader !== reader) return;
+    slot.reader = undefined;
+    const jobs = [...slot.hosted.values()].map(({ job }) => job);
+    slot.hosted.clear();
     const { step } = reader.position();
     const where = step === undefined ? '' : ` in ${step.path}`;
-    if (lane.run !== undefined) this.#settle(lane, { end: 'died', step, by });
+    if (slot.run !== undefined) this.#settle(slot, { end: 'died', step, by });
     else for (const job of jobs) job.erred(`the reader ended${where}: ${by.how}`);
   }
 
-  #settle(lane: ReaderSlot, result: Result): void {
-    const run = lane.run as Run;
+  #settle(slot: ReaderSlot, result: Result): void {
+    const run = slot.run as Run;
     run.cancelCheck();
-    lane.run = undefined;
-    if (run.job.isTrial === true) this.#leave(lane, run.job.family);
+    slot.run = undefined;
+    if (run.job.isTrial === true) this.#leave(slot, run.job.family);
     run.settle({ ...result, startedMs: run.startedMs } as Outcome);
-    this.#next(lane);
+    this.#next(slot);
   }
 }
 

@@ -9,8 +9,8 @@ const ENDING_MS = 5_000;
 
 /**
  * Drops the parts that ended with their holder. As long as a holder is listed, a part that is gone is missing. The kubelet lists a holder for a
- * moment after the driver has destroyed its part, so an answer soon after the read proves nothing: the part is then unread in `listed`, which
- * is sorted by key.
+ * moment after the driver has destroyed its part. Until an answer that is late enough, the part counts as unread in `listed`, which is sorted
+ * by key.
  */
 export function withoutEnded(
   before: RecordsByKey,
@@ -20,16 +20,16 @@ export function withoutEnded(
 ): { readonly known: RecordsByKey; readonly listed: readonly DeviceRecord[] } {
   const isPassing = ({ device, missingSinceMs }: DeviceRecord): boolean =>
     missingSinceMs !== undefined && passingKinds?.get(device.family)?.includes(device.kind) === true;
-  const isRead = ({ device: { family, parent } }: DeviceRecord): boolean => {
+  const isWholeRead = ({ device: { family, parent } }: DeviceRecord): boolean => {
     const whole = parent === undefined ? undefined : before.get(deviceKey({ family, id: parent }));
     return whole !== undefined && whole.missingSinceMs === undefined && !whole.isUnread;
   };
-  const gone = [...before.values()].filter((record) => isPassing(record) && isRead(record));
+  const gone = [...before.values()].filter((record) => isPassing(record) && isWholeRead(record));
   const ended = new Set(gone.filter(({ key }) => !holders.has(key)));
   const known = gone.length === 0 ? before : new Map([...before].filter(([, record]) => !ended.has(record)));
-  const open = new Set(gone.filter(({ missingFromMs = 0 }) => answeredMonotonicMs < missingFromMs + ENDING_MS));
+  const undecided = new Set(gone.filter(({ missingFromMs = 0 }) => answeredMonotonicMs < missingFromMs + ENDING_MS));
   const listed = [...known.values()].map((record) => {
-    if (!open.has(record)) return record;
+    if (!undecided.has(record)) return record;
     const { missingSinceMs, missingFromMs, ...present } = record;
     return { ...present, isUnread: true };
   });

@@ -9,7 +9,7 @@ export interface Relatives {
 
 const NO_KEYS: readonly string[] = [];
 
-/** Relations between the present devices. A missing part does not make its GPU a whole with parts. */
+/** Relations between the present devices. A missing part does not make its parent a whole with parts. */
 export function kinOf(known: RecordsByKey): Relatives {
   const parts = new Map<string, string[]>();
   const wholes = new Map<string, string>();

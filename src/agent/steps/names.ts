@@ -1,7 +1,7 @@
 import { type NameConflicts, nameConflicts, type Origins } from '../../join/name-conflicts.ts';
 import type { DeviceRecord, RecordsByKey } from '../../model/device-record.ts';
 
-/** The devices under the names that they keep. */
+/** The devices under their names after conflicts; a device that has no name of its own is left out. */
 export function withNames(
   known: RecordsByKey,
   origins: Origins = new Map(),

@@ -1,10 +1,10 @@
 import { shortened } from '../../model/one-line.ts';
 import { type Kubernetes, type KubernetesAnswer, type Method, NoAnswer } from './kubernetes.ts';
 
-/** The log has no more of a text of the API server. */
+/** Longest text of the API server in the log. */
 const MESSAGE_BYTES = 300;
 
-/** The API server took a write and does not have it. Written again at once, it would be so for ever. */
+/** The API server accepted a write but did not store it. Written again at once, it would be so for ever. */
 export class NotTaken extends Error {}
 
 /** The API server does not have the resource in a version that is known here. */
@@ -26,14 +26,14 @@ export class Refused extends Error {
   }
 }
 
-/** Sends a request. Throws {@link Refused} for each status that is no success and not in `also`. */
+/** Sends a request. Throws {@link Refused} for each status that is no success and not in `accepted`. */
 export async function callOrThrow(
   kubernetes: Kubernetes,
   request: { readonly method: Method; readonly path: string; readonly body?: object; readonly contentType?: string },
-  also: readonly number[] = [],
+  accepted: readonly number[] = [],
 ): Promise<KubernetesAnswer> {
   const answer = await kubernetes.call(request.method, request.path, request.body, request.contentType);
-  if ((answer.status < 200 || answer.status > 299) && !also.includes(answer.status)) throw new Refused(answer);
+  if ((answer.status < 200 || answer.status > 299) && !accepted.includes(answer.status)) throw new Refused(answer);
   return answer;
 }
 

@@ -66,13 +66,13 @@ function stepTrue(
   policy: Pick<ConditionPolicy, 'forMs'>,
   { nowMs }: StepTime,
 ): ConditionStep {
-  const counts = previous !== undefined && previous.phase !== 'pending';
+  const wasActive = previous !== undefined && previous.phase !== 'pending';
   const countsFromMs = previous?.phase === 'pending' || previous?.phase === 'active' ? previous.countsFromMs : nowMs;
   const due = countsFromMs + policy.forMs;
-  const active = counts || nowMs >= due;
+  const active = wasActive || nowMs >= due;
   const state = describe(evidence, active ? 'active' : 'pending', previous?.sinceMs ?? nowMs, countsFromMs);
   if (!active) return { state, dueMs: due };
-  return counts ? { state } : { state, change: 'raised' };
+  return wasActive ? { state } : { state, change: 'raised' };
 }
 
 function stepFalse(previous: ConditionState | undefined, { atMs }: Evidence, policy: Pick<ConditionPolicy, 'recoveryMs'>): ConditionStep {

@@ -48,7 +48,7 @@ export interface Judgement {
 /** A remembered device. All times are wall clock. */
 export type RememberedDevice = Pick<DeviceMemory, 'device' | 'readAtMs' | 'missingSinceMs' | 'user'>;
 
-/** Judges the health of all devices. Only the engine keeps state; all functions that it calls are pure. */
+/** Judges the health of all devices. The state is in the engine; the functions that it calls keep none. */
 export interface HealthEngine {
   /** Judges by another policy from the next judgement on. It remembers what it saw, as over a restart of the agent. */
   setPolicy(policy: HealthPolicy): void;

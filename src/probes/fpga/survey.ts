@@ -61,7 +61,7 @@ export class ProbeMemory {
     return fresh;
   }
 
-  /** Monotonic clock of the read of what {@link atMostEvery} returned for a key, when an earlier collection made it. */
+  /** Monotonic time of the read that {@link atMostEvery} returned for a key; undefined when this collection made it. */
   readMs(key: string): number | undefined {
     const atMs = this.#kept.get(key)?.atMs;
     return atMs === this.#pace.nowMs ? undefined : atMs;

@@ -333,7 +333,6 @@ const rows: readonly LogRow[] = [
   },
 ];
 
-/** An adapter has only the counters of its driver. */
 /** Drivers of functions on the PCI bus. */
 const DRIVERS =
   'mlx5_core mlx4_core ice i40e iavf ixgbe ixgbevf igb igc idpf hfi1 bnxt_en tg3 ena efa gve ionic qede sfc cxgb4 hinic3 enic nfp'.split(

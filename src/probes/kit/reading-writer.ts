@@ -2,13 +2,13 @@ import type { Labels, Reading, Value } from '../../model/metric.ts';
 import { areSameFields, type ReadingList, Readings, type Series, seriesOfOne } from '../../model/readings.ts';
 
 /**
- * Writes the readings of one device, read after read, and lives as long as the device. While a read gives the series of the read before in the
- * same order, it writes only numbers. What did not change is the same object: the series, the times, and all readings.
+ * Writes the readings of one device, read after read, and lives as long as the device. While a read gives the same series as the read before, in
+ * the same order, it writes only numbers. What did not change is the same object: the series, the times, and all readings.
  */
 export class ReadingWriter {
   readonly #series: Series[] = [];
   #values = new Float64Array(64);
-  /** Values that are no exact `number`, by their places, where the column has NaN. */
+  /** Values that a `number` cannot hold exactly, by their places; the column has NaN there. */
   readonly #exact = new Map<number, bigint>();
   readonly #times: (number | undefined)[] = [];
   #end = 0;
