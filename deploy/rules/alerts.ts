@@ -30,6 +30,8 @@ export interface Alert {
   readonly holder?: string;
   /** What to do, in words. */
   readonly remedy: string;
+  /** When it began. Absent where the alert is not about one condition. */
+  readonly since?: string;
 }
 
 const CONDITION = 'condition, class, part, reason, remedy';
@@ -74,6 +76,7 @@ export const deviceAlerts: readonly Alert[] = [
     description: `${WHY}${UNVERIFIED}The fault stays until an operator acts.`,
     holder: HOLDER_OF_DEVICE,
     remedy: REMEDY,
+    since: SINCE,
   },
   {
     name: 'DeviceOutOfService',
@@ -87,6 +90,7 @@ export const deviceAlerts: readonly Alert[] = [
     description: `${WHY}${UNVERIFIED}The device returns to service when the condition ends.`,
     holder: HOLDER_OF_DEVICE,
     remedy: REMEDY,
+    since: SINCE,
   },
   {
     name: 'DeviceMissing',
@@ -127,6 +131,7 @@ export const deviceAlerts: readonly Alert[] = [
     description: `${WHY}${UNVERIFIED}The device stays in service.`,
     holder: HOLDER_OF_DEVICE,
     remedy: REMEDY,
+    since: SINCE,
   },
   {
     name: 'DeviceErrorsGrow',
@@ -140,6 +145,7 @@ export const deviceAlerts: readonly Alert[] = [
     description: `${WHY}${UNVERIFIED}The device stays in service.`,
     holder: HOLDER_OF_DEVICE,
     remedy: REMEDY,
+    since: SINCE,
   },
   {
     name: 'DeviceUnknown',
@@ -371,7 +377,7 @@ export const agentAlerts: readonly Alert[] = [
 /** One alert as an entry of a rule file. `page` has a section with its name. */
 export function alertEntry(
   page: 'devices' | 'agents',
-  { name, severity, expr, for: duration, keepFiringFor, summary, description, holder, remedy }: Alert,
+  { name, severity, expr, for: duration, keepFiringFor, summary, description, holder, remedy, since }: Alert,
 ): object {
   return {
     alert: name,
@@ -383,7 +389,7 @@ export function alertEntry(
       summary,
       description,
       ...(holder === undefined ? {} : { holder }),
-      ...(description.startsWith(WHY) ? { since: SINCE } : {}),
+      ...(since === undefined ? {} : { since }),
       remedy,
       ...(holder === HOLDER_OF_DEVICE ? { record_url: RECORD } : {}),
       runbook_url: `${RUNBOOKS}/${page}.md${NAMES_IN_LINK}#${name.toLowerCase()}`,

@@ -9,8 +9,8 @@ export class ClaimArrivals {
   #unknown: ReadonlyMap<string, number> = new Map();
 
   /**
-   * Returns, for a family, the time after which a read must begin to find the devices of all its claims that have none; undefined without such a
-   * claim. Any family may have the
+   * Returns for each family a time: a read that begins later can find the devices of all its claims that have none. Undefined for a family
+   * without such a claim. Any family may have the
    * devices of a driver that is not known. `nowMs`: monotonic clock.
    */
   look(allocations: readonly AllocationState[], nowMs: number): (family: string) => number | undefined {

@@ -28,7 +28,7 @@ export interface AssembleSettings {
   /** The NUMA node of each CPU. */
   readonly cpuNodes?: ReadonlyMap<number, number>;
   readonly virtual?: VirtualMachine | undefined;
-  /** Hardware that was out of service when it was last seen, and was is away since, after the latest judgement. */
+  /** Hardware that was out of service when it was last listed, and that was not listed since then; as of the latest judgement. */
   readonly unreturned?: () => readonly Device[];
   /** What the families need of the host. */
   readonly needs?: ReadonlyMap<string, readonly HostNeed[]>;

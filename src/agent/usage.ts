@@ -37,7 +37,7 @@ export class AccountingService {
   #onKept: (snapshot: Snapshot) => void = () => {};
   #snapshotAtMs = 0;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
-  /** The disk has an empty state already: it is not written again while no container holds a device. */
+  /** The disk has an empty state. It is not written again while no container holds a device. */
   #isEmptyOnDisk = false;
   readonly #writes = new SingleFlight(() => this.#write());
   #cancel: (() => void) | undefined;

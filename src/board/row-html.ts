@@ -78,10 +78,9 @@ function holderCell(device: DeviceView): Html {
     return html`<span class="soft" title="${noHolderText(device)}">${lastHolders === undefined ? USE_TEXTS[use] : noHolderText(device).replace(/last: .*\//, 'last: ')}</span>`;
   const more = others.length > 0 ? `+${others.length}` : '';
   const note = [use === 'held by parts' ? 'by parts' : '', more].filter((text) => text !== '').join(' ');
-  // With a note, the column has no room for the namespace.
-  const pod = note.startsWith('by parts')
-    ? html`<span title="${first.namespace}/${first.pod}">${podLink(first, true, '')}</span>`
-    : podLink(first, true);
+  // Beside `by parts`, the column has no room for the namespace.
+  const pod =
+    use === 'held by parts' ? html`<span title="${first.namespace}/${first.pod}">${podAnchor(first, true)}</span>` : podLink(first, true);
   return html`${pod}${note === '' ? undefined : html` <small>${note}</small>`}`;
 }
 
@@ -90,10 +89,11 @@ export const podsOf = <H extends Pick<HolderView, 'namespace' | 'pod'>>(holders:
   ...new Map(holders.map((one) => [`${one.namespace}/${one.pod}`, one])).values(),
 ];
 
-export function podLink(holder: Pick<HolderView, 'namespace' | 'pod'>, isAgain = false, prefix = `${holder.namespace}/`): Html {
-  const { pod } = holder;
-  return html`${prefix && html`<span class="soft ns">${prefix}</span>`}<a href="${podPath(holder)}"${isAgain ? html` tabindex="-1"` : undefined}>${pod}</a>`;
-}
+export const podLink = (holder: Pick<HolderView, 'namespace' | 'pod'>, isAgain = false): Html =>
+  html`<span class="soft ns">${holder.namespace}/</span>${podAnchor(holder, isAgain)}`;
+
+const podAnchor = (holder: Pick<HolderView, 'namespace' | 'pod'>, isAgain: boolean): Html =>
+  html`<a href="${podPath(holder)}"${isAgain ? html` tabindex="-1"` : undefined}>${holder.pod}</a>`;
 
 /** `48.1 GiB of 79.6 GiB`: the limit is the length of the bar. */
 export const presentText = ({ text }: Pick<DisplayReading, 'text'>): string => text.split(' of ')[0] as string;

@@ -1,8 +1,9 @@
 import { type Html, html } from './html.ts';
 import { timeText } from './units.ts';
 
-/** Of a label, in pixels. No plot is narrower than the least width, on a phone. */
+/** Size of a label and of each of its characters, in pixels. */
 export const LABEL = { height: 13, character: 6.5 };
+/** Width of the narrowest plot, that of a phone, in pixels. */
 export const LEAST_WIDTH = 280;
 
 /** Labels of the axis of time. */
@@ -41,7 +42,7 @@ export function timeTicks(fromMs: number, untilMs: number): readonly { readonly 
   return ticks.slice(0, MOST_TICKS + 1);
 }
 
-/** Round time of which at most `most` are in the whole. Milliseconds. */
+/** The shortest round time, of which at most `most` fit into the whole. Milliseconds. */
 export const stepOf = (wholeMs: number, most: number): number =>
   (STEPS_S.find((step) => wholeMs / (step * 1_000) <= most) ?? 10 * DAY_S) * 1_000;
 

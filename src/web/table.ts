@@ -55,6 +55,7 @@ export class DeviceTable {
   #place(bodies: readonly (readonly Element[])[]): void {
     while (this.#table.tBodies.length > Math.max(1, bodies.length)) this.#table.tBodies[this.#table.tBodies.length - 1]?.remove();
     const focused = document.activeElement;
+    const link = this.#table.contains(focused) ? focused?.getAttribute('href') : undefined;
     for (const [at, elements] of bodies.entries()) {
       const body = this.#table.tBodies[at] ?? this.#table.createTBody();
       const kept = new Set(elements);
@@ -65,7 +66,10 @@ export class DeviceTable {
         else body.insertBefore(element, here);
       }
     }
-    if (focused instanceof HTMLElement && focused !== document.activeElement && focused.isConnected) focused.focus();
+    // The first rows take the place of those of the server, whose links go with them.
+    const isGone = focused?.isConnected === false && typeof link === 'string';
+    const again = isGone ? this.#table.querySelector(`a[href="${CSS.escape(link)}"]`) : focused;
+    if (again instanceof HTMLElement && again.isConnected && again !== document.activeElement) again.focus();
   }
 }
 

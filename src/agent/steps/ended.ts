@@ -9,8 +9,8 @@ const ENDING_MS = 5_000;
 
 /**
  * Drops the parts that ended with their holder. As long as a holder is listed, a part that is gone is missing. The kubelet lists a holder for a
- * moment after the driver has destroyed its part. Until an answer that is late enough, the part counts as unread in `listed`, which is sorted
- * by key.
+ * moment after the driver has destroyed its part. Until the kubelet has answered late enough, the part counts as unread in `listed`, which is
+ * sorted by key.
  */
 export function withoutEnded(
   before: RecordsByKey,

@@ -1,7 +1,7 @@
 import { type NameConflicts, nameConflicts, type Origins } from '../../join/name-conflicts.ts';
 import type { DeviceRecord, RecordsByKey } from '../../model/device-record.ts';
 
-/** The devices under their names after conflicts; a device that has no name of its own is left out. */
+/** The devices after the conflicts of names: some have another name, and one that cannot have a name of its own is left out. */
 export function withNames(
   known: RecordsByKey,
   origins: Origins = new Map(),

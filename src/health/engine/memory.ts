@@ -18,7 +18,7 @@ export interface ConditionState {
   readonly phase: 'pending' | 'active' | 'recovering';
   /** Time at which it was first seen in the present occurrence. */
   readonly sinceMs: number;
-  /** From when the present wait is measured: `for` from the first sight, the quiet time from the first quiet reading. Moved later by the time in which the status was unknown. */
+  /** Begin of the present wait: of `for` the first sight, of the quiet time the first quiet reading. The time in which the status was unknown moves it. */
   readonly countsFromMs: number;
   readonly reason: string;
   readonly message: string;
@@ -60,7 +60,7 @@ export interface DeviceMemory {
   readonly activations: Readonly<Record<string, readonly number[]>>;
 }
 
-/** What judging must know after a restart of the agent: the state of the engine, and what the supervisor and the faults add for the file. */
+/** What the state file keeps for the next start: the state of the engine, and what the supervisor and the fault ledger add. */
 export interface HealthMemory {
   readonly judgedAtMs: number;
   /** Keyed by the hardware of the devices, see HardwareKeys. */

@@ -52,9 +52,9 @@ export const deviceMetrics = {
   ),
   conditionSince: gauge(
     'device_health_condition_since_timestamp_seconds',
-    'Since when a condition holds.',
+    'When a condition began.',
     ['condition', 'part'],
-    'Verdict. Before `device_health_since_timestamp_seconds` where a condition counts only after a time.',
+    'Verdict. A condition that counts only after a time began before the verdict changed.',
   ),
   ignored: gauge(
     'device_health_condition_ignored',
@@ -115,10 +115,10 @@ function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
     if (transitions !== undefined) page.add(deviceMetrics.transitions, label, transitions[one] ?? 0, labels);
   }
   for (const condition of conditions) {
-    const { type, instance, sinceMs: heldSinceMs, unverifiedSinceMs } = condition;
+    const { type, instance, unverifiedSinceMs } = condition;
     page.add(deviceMetrics.condition, joinLabels(label, conditionLabels(condition)), 1);
     const name = joinLabels(label, labelText({ condition: type, part: instance }));
-    page.add(deviceMetrics.conditionSince, name, heldSinceMs / 1_000);
+    page.add(deviceMetrics.conditionSince, name, condition.sinceMs / 1_000);
     if (unverifiedSinceMs !== undefined) page.add(deviceMetrics.unverifiedSince, name, unverifiedSinceMs / 1_000);
   }
   for (const key of unchecked) {

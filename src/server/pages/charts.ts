@@ -107,13 +107,13 @@ function chartOf(
     }))
     .filter(({ values }) => values.some((value) => value !== null))
     // Engines and counters that never moved are left out when another one moved. When no engine moved, the first one says so. Other gauges stay,
-    // because 0 has a meaning there: the port is down.
+    // because 0 has a meaning there.
     .filter((line, at, all) => isMoved(line) || (isActivity ? at === 0 : !isRate || !all.some(isMoved)))
     .slice(0, MOST_LINES);
   return lines.length === 0 ? [] : [{ title, metric: first.one.metric, isRate, lines, times, limits, ...frame }];
 }
 
-/** The states of one metric: those of links, the reasons for which a device ran slower, and of the others those that changed. */
+/** The states of one metric. A link is always shown, a reason to run slower if it ever held, another state if it changed. */
 function stateChart(title: string, own: readonly Series[], times: readonly number[], frame: ChartFrame): readonly Chart[] {
   const metric = own[0]?.metric ?? '';
   const found = new Map<string, (string | null)[]>();
@@ -125,12 +125,12 @@ function stateChart(title: string, own: readonly Series[], times: readonly numbe
   }
   const usual = usualWord(metric);
   const wordsOf = (list: Iterable<string | null>): string[] => [...new Set(list)].filter((word) => word !== null);
-  const isTold = (words: readonly (string | null)[]): boolean =>
+  const isShown = (words: readonly (string | null)[]): boolean =>
     metric === shared.linkUp.name ||
     (metric === shared.throttled.name ? wordsOf(words).some((word) => word !== usual) : wordsOf(words).length > 1);
-  const told = [...found].filter(([, list]) => isTold(list)).slice(0, MOST_LINES);
-  const words = wordsOf([...(usual === undefined ? [] : [usual]), ...told.flatMap(([, list]) => list)]);
-  const lines = told.map(([name, list]) => ({ name, values: list.map((word) => (word === null ? null : words.indexOf(word))) }));
+  const shown = [...found].filter(([, list]) => isShown(list)).slice(0, MOST_LINES);
+  const words = wordsOf([...(usual === undefined ? [] : [usual]), ...shown.flatMap(([, list]) => list)]);
+  const lines = shown.map(([name, list]) => ({ name, values: list.map((word) => (word === null ? null : words.indexOf(word))) }));
   return lines.length === 0 ? [] : [{ title, metric, isRate: false, words, lines, times, limits: [], ...frame }];
 }
 

@@ -1,18 +1,14 @@
 import { type Html, html } from '../../board/html.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
-import type { ActivitySpec } from '../../model/declaration.ts';
 import { durationText } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
 import { card, document, type PageFrame, titleHtml } from './page-parts.ts';
 
-export interface DeclaredFamily {
-  readonly name: string;
-  readonly conditions?: readonly ConditionSpec[];
-  readonly activity?: ActivitySpec;
-}
-
 /** Conditions by family; those that several families have in the same words come last, once. */
-export function conditionsPage(families: readonly DeclaredFamily[], frame: PageFrame): string {
+export function conditionsPage(
+  families: readonly { readonly name: string; readonly conditions?: readonly ConditionSpec[] }[],
+  frame: PageFrame,
+): string {
   const entries = new Map<string, { readonly text: Html; readonly names: string[]; readonly type: string }>();
   for (const { name, conditions = [] } of families)
     for (const condition of conditions) {

@@ -1,3 +1,4 @@
+import { countedText } from '../../board/summary.ts';
 import { metricTitle, readingText } from '../../board/units.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
 import {
@@ -13,7 +14,6 @@ import {
 } from '../../incidents/record.ts';
 import { conditionName } from '../../model/condition-text.ts';
 import { defined } from '../../model/defined.ts';
-import { durationText } from '../../model/duration.ts';
 import type { Remedy } from '../../model/health.ts';
 import type { Labels } from '../../model/metric.ts';
 import { oneLine } from '../../model/one-line.ts';
@@ -45,12 +45,11 @@ export function incidentText(record: IncidentRecord): string {
 function happened(record: IncidentRecord): string[] {
   const { device, changes, furtherChanges, suppressed, after, before, others, time, missingSince } = record;
   const began = beganAt(record);
+  const counted = countedText(began, time);
   const [first, ...later] = changes;
   return [
     `${clock(time)}: ${device.key} ${stateWords(before.state, first?.to ?? after.state)}.`,
-    ...(began === time
-      ? []
-      : [`Its fault began at ${clock(began)} and counted after ${durationText(Date.parse(time) - Date.parse(began))}.`]),
+    ...(counted === undefined ? [] : [`Its fault began at ${clock(began)} and ${counted}.`]),
     ...(missingSince === undefined ? [] : [`The device is missing since ${clock(missingSince)}.`]),
     ...conditionLines('', after.conditions ?? []),
     ...conditionLines('not yet counted: ', after.pending ?? []),

@@ -21,8 +21,10 @@ import { isOfDevice } from '../../incidents/by-device.ts';
 import type { ReadingHistoryStore } from '../../incidents/history.ts';
 import type { ListedIncident } from '../../incidents/record.ts';
 import type { PluginStats } from '../../model/agent-stats.ts';
+import type { ActivitySpec } from '../../model/declaration.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import { hardwareKey } from '../../model/hardware.ts';
+import type { ConditionSpec } from '../../model/health.ts';
 import type { ObservedSpans } from '../../model/observed-spans.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import type { ReportUsage } from '../api/usage.ts';
@@ -41,7 +43,7 @@ import {
 import type { IncidentSource } from '../parts.ts';
 import { agentPage } from './agent-page.ts';
 import { createAssets } from './assets.ts';
-import { conditionsPage, type DeclaredFamily } from './conditions-page.ts';
+import { conditionsPage } from './conditions-page.ts';
 import { devicePage } from './device-page.ts';
 import { createDocuments, DOCUMENTS_PATH } from './documents.ts';
 import { errorPage } from './error-page.ts';
@@ -244,6 +246,12 @@ function overviewPage(board: Board | undefined, view: BoardView, trendOf: Trends
 <dialog id="keys" aria-labelledby="keys-title"><div class="head"><h2 id="keys-title">Keys</h2></div>${facts(KEYS)}<form method="dialog" class="body"><button>Close</button></form></dialog>`;
   const at = viewQuery({ ...DEFAULT_VIEW, group: view.group });
   return document(frame, { at: `/${at}`, body, json: '/api/v1/devices', liveness: 'board' });
+}
+
+interface DeclaredFamily {
+  readonly name: string;
+  readonly conditions?: readonly ConditionSpec[];
+  readonly activity?: ActivitySpec;
 }
 
 /** The family of accelerators of the node: its devices have engines. Undefined when there is none, or more than one. */
